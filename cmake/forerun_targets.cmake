@@ -1,0 +1,45 @@
+# How our own targets are made: one library per folder under src/, named
+# forerun_<folder>, with its unit tests beside the code they test.
+
+find_package(Threads REQUIRED)
+find_package(CLI11 REQUIRED)
+find_package(nlohmann_json REQUIRED)
+find_package(spdlog REQUIRED)
+
+set(FORERUN_SOURCE_DIR "${CMAKE_CURRENT_SOURCE_DIR}/src")
+
+# Language, warnings and sanitizers of every target of ours.
+add_library(forerun_options INTERFACE)
+target_compile_features(forerun_options INTERFACE cxx_std_20)
+target_include_directories(forerun_options INTERFACE "${FORERUN_SOURCE_DIR}")
+target_compile_options(forerun_options INTERFACE
+  -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion -Wnon-virtual-dtor -Werror)
+if(FORERUN_SANITIZE)
+  target_compile_options(forerun_options INTERFACE
+    -fsanitize=${FORERUN_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  target_link_options(forerun_options INTERFACE -fsanitize=${FORERUN_SANITIZE})
+endif()
+
+# forerun_library(<folder> SOURCES ... [DEPENDS ...] [TESTS ...])
+#
+# TESTS are unit tests: no weights, a few seconds. They become one program,
+# <folder>_test, whose cases CTest lists under the label `unit`.
+function(forerun_library name)
+  cmake_parse_arguments(arg "" "" "SOURCES;DEPENDS;TESTS" ${ARGN})
+  add_library(forerun_${name} STATIC ${arg_SOURCES})
+  target_link_libraries(forerun_${name} PUBLIC forerun_options ${arg_DEPENDS})
+  set_target_properties(forerun_${name} PROPERTIES POSITION_INDEPENDENT_CODE ON)
+  if(FORERUN_TESTS AND arg_TESTS)
+    forerun_test(${name}_test LABEL unit SOURCES ${arg_TESTS} DEPENDS forerun_${name})
+  endif()
+endfunction()
+
+# forerun_test(<program> LABEL <label> SOURCES ... [DEPENDS ...])
+function(forerun_test name)
+  cmake_parse_arguments(arg "" "LABEL" "SOURCES;DEPENDS" ${ARGN})
+  find_package(GTest REQUIRED)
+  include(GoogleTest)
+  add_executable(${name} ${arg_SOURCES})
+  target_link_libraries(${name} PRIVATE forerun_options ${arg_DEPENDS} GTest::gtest GTest::gmock GTest::gtest_main)
+  gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 PROPERTIES LABELS ${arg_LABEL} TIMEOUT 900)
+endfunction()
