@@ -19,7 +19,11 @@ constexpr int32_t to_int(Id id) {
   return static_cast<int32_t>(id);
 }
 
-constexpr Position operator+(Position p, int32_t n) { return Position{to_int(p) + n}; }
-constexpr Position operator-(Position p, int32_t n) { return Position{to_int(p) - n}; }
+constexpr Position operator+(Position p, int32_t n) {
+  return Position{to_int(p) + n};
+}
+constexpr Position operator-(Position p, int32_t n) {
+  return Position{to_int(p) - n};
+}
 
 }  // namespace forerun
