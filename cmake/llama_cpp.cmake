@@ -38,6 +38,8 @@ set(GGML_NATIVE ${FORERUN_NATIVE} CACHE INTERNAL "")
 
 add_subdirectory("${FORERUN_LLAMA_CPP}" llama.cpp EXCLUDE_FROM_ALL SYSTEM)
 
+include(cmake/amx.cmake)
+
 # The chat-template engine: of llama.cpp's `common` only these files are needed.
 # `common/jinja` itself must not be an include folder: it has a string.h.
 set(_common "${FORERUN_LLAMA_CPP}/common")

@@ -1,0 +1,77 @@
+#include "core/cpu_topology.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <fstream>
+#include <set>
+#include <string>
+#include <thread>
+
+#ifdef __linux__
+#include <sched.h>
+#endif
+
+namespace forerun {
+namespace {
+
+#ifdef __linux__
+
+// Read once, before anything is pinned.
+const cpu_set_t& initial_affinity() {
+  static const cpu_set_t mask = [] {
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    if (sched_getaffinity(0, sizeof(set), &set) != 0) CPU_SET(0, &set);
+    return set;
+  }();
+  return mask;
+}
+
+std::vector<int> allowed_cpus() {
+  std::vector<int> cpus;
+  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+    if (CPU_ISSET(cpu, &initial_affinity())) cpus.push_back(cpu);
+  }
+  return cpus;
+}
+
+#else
+
+std::vector<int> allowed_cpus() {
+  std::vector<int> cpus(std::max(1u, std::thread::hardware_concurrency()));
+  for (size_t i = 0; i < cpus.size(); ++i) cpus[i] = static_cast<int>(i);
+  return cpus;
+}
+
+#endif
+
+// Names the physical core of a CPU; CPUs of one core share the name.
+std::string core_name(int cpu) {
+  std::ifstream file(fmt::format("/sys/devices/system/cpu/cpu{}/topology/thread_siblings_list", cpu));
+  std::string siblings;
+  if (!std::getline(file, siblings) || siblings.empty()) return fmt::format("cpu{}", cpu);
+  return siblings;
+}
+
+}  // namespace
+
+CpuTopology cpu_topology() {
+  CpuTopology topology;
+  std::vector<int> hyper_threads;
+  std::set<std::string> cores;
+  for (const int cpu : allowed_cpus()) {
+    (cores.insert(core_name(cpu)).second ? topology.cpus : hyper_threads).push_back(cpu);
+  }
+  topology.n_cores = std::max<int>(1, static_cast<int>(topology.cpus.size()));
+  topology.cpus.insert(topology.cpus.end(), hyper_threads.begin(), hyper_threads.end());
+  return topology;
+}
+
+void unpin_current_thread() {
+#ifdef __linux__
+  sched_setaffinity(0, sizeof(cpu_set_t), &initial_affinity());
+#endif
+}
+
+}  // namespace forerun

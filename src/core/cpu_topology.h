@@ -1,0 +1,21 @@
+// The CPUs this process may run on, physical cores first.
+#pragma once
+
+#include <vector>
+
+namespace forerun {
+
+struct CpuTopology {
+  // Logical CPUs allowed by the affinity mask: first one per physical core, then
+  // their hyper-threads.
+  std::vector<int> cpus;
+  int n_cores = 1;  // how many of them are first of their core
+};
+
+CpuTopology cpu_topology();
+
+// Lets the current thread run on every CPU the process could use at its start,
+// undoing a pinning it inherited. Does nothing where the system does not allow it.
+void unpin_current_thread();
+
+}  // namespace forerun

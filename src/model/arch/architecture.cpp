@@ -1,0 +1,70 @@
+#include "model/arch/architecture.h"
+
+#include <fmt/format.h>
+
+#include <array>
+
+#include "model/arch/families.h"
+
+namespace forerun {
+
+std::span<const Architecture* const> architectures() {
+  static const std::array<const Architecture*, 4> all = {&llama_architecture(), &qwen2_architecture(),
+                                                         &qwen3_architecture(), &gemma3_architecture()};
+  return all;
+}
+
+const Architecture* find_architecture(std::string_view name) {
+  for (const Architecture* architecture : architectures()) {
+    if (architecture->name() == name) return architecture;
+  }
+  return nullptr;
+}
+
+ggml_tensor* Architecture::attention(GraphBuilder& graph, int layer, ggml_tensor* states) const {
+  const AttentionWeights& weights = graph.layer(layer).attention;
+  auto qkv = graph.project(weights, graph.norm(states, weights.norm));
+  if (weights.q_norm != nullptr) qkv.q = graph.norm(qkv.q, weights.q_norm);
+  qkv.q = graph.rope(qkv.q, layer);
+  if (weights.k_norm != nullptr) qkv.k = graph.norm(qkv.k, weights.k_norm);
+  qkv.k = graph.rope(qkv.k, layer);
+  ggml_tensor* out = graph.linear(weights.out, graph.attend(layer, qkv));
+  if (weights.post_norm != nullptr) out = graph.norm(out, weights.post_norm);
+  return graph.add(out, states);
+}
+
+ggml_tensor* Architecture::mlp(GraphBuilder& graph, int layer, ggml_tensor* states) const {
+  const MlpWeights& weights = graph.layer(layer).mlp;
+  ggml_tensor* out = graph.gated_mlp(weights, graph.norm(states, weights.norm));
+  if (weights.post_norm != nullptr) out = graph.norm(out, weights.post_norm);
+  return graph.add(out, states);
+}
+
+std::string layer_prefix(int layer) {
+  return fmt::format("blk.{}.", layer);
+}
+
+AttentionWeights declare_attention(WeightLoader& loader, const ModelConfig& config,
+                                   const std::string& prefix) {
+  AttentionWeights attention;
+  attention.norm = loader.vector(prefix + "attn_norm.weight", config.n_embd);
+  if (loader.has(prefix + "attn_qkv.weight")) {
+    attention.qkv =
+        loader.linear(prefix + "attn_qkv", config.n_embd, config.n_embd_q() + 2 * config.n_embd_kv());
+  } else {
+    attention.q = loader.linear(prefix + "attn_q", config.n_embd, config.n_embd_q());
+    attention.k = loader.linear(prefix + "attn_k", config.n_embd, config.n_embd_kv());
+    attention.v = loader.linear(prefix + "attn_v", config.n_embd, config.n_embd_kv());
+  }
+  attention.out = loader.linear(prefix + "attn_output", config.n_embd_q(), config.n_embd);
+  return attention;
+}
+
+MlpWeights declare_mlp(WeightLoader& loader, const ModelConfig& config, const std::string& prefix) {
+  return {.norm = loader.vector(prefix + "ffn_norm.weight", config.n_embd),
+          .gate = loader.linear(prefix + "ffn_gate", config.n_embd, config.n_ff),
+          .up = loader.linear(prefix + "ffn_up", config.n_embd, config.n_ff),
+          .down = loader.linear(prefix + "ffn_down", config.n_ff, config.n_embd)};
+}
+
+}  // namespace forerun

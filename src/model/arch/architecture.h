@@ -1,0 +1,50 @@
+// What differs between model families: hyperparameters, tensors, and how a block
+// is computed.
+//
+// Adding one: a file beside this with a class like those there, and a line in
+// architecture.cpp. Architectures have no state; one object serves every model.
+#pragma once
+
+#include <span>
+#include <string_view>
+
+#include "model/config.h"
+#include "model/graph_builder.h"
+#include "model/weight_loader.h"
+#include "model/weights.h"
+
+namespace forerun {
+
+class Architecture {
+ public:
+  virtual ~Architecture() = default;
+
+  // The value of general.architecture.
+  virtual std::string_view name() const = 0;
+
+  // Throws Error when the metadata lacks something or asks for what forerun cannot do.
+  virtual ModelConfig config(const GgufMetadata& metadata) const = 0;
+
+  // Declares the tensors of layer `layer`.
+  virtual LayerWeights declare_layer(WeightLoader& loader, const ModelConfig& config,
+                                     int layer) const = 0;
+
+  // One residual block: states [n_embd, n_rows] in, the same with the block's
+  // contribution added out. What is here serves every family of pre-norm blocks
+  // with rotary attention and a gated MLP; parts that a layer's weights do not have
+  // (norms of queries and keys, norms after a block) are left out.
+  virtual ggml_tensor* attention(GraphBuilder& graph, int layer, ggml_tensor* states) const;
+  virtual ggml_tensor* mlp(GraphBuilder& graph, int layer, ggml_tensor* states) const;
+};
+
+// All of them, and the one of that name (nullptr: none).
+std::span<const Architecture* const> architectures();
+const Architecture* find_architecture(std::string_view name);
+
+// Declarations that families share. `prefix` is "blk.<layer>.".
+std::string layer_prefix(int layer);
+AttentionWeights declare_attention(WeightLoader& loader, const ModelConfig& config,
+                                   const std::string& prefix);
+MlpWeights declare_mlp(WeightLoader& loader, const ModelConfig& config, const std::string& prefix);
+
+}  // namespace forerun

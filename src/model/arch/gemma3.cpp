@@ -1,0 +1,85 @@
+// Gemma 3: embeddings scaled by the root of the width, norms before and after every
+// block and on query and key heads, GeGLU, and five layers with a sliding window to
+// each that sees everything. Windowed layers rotate with a base of their own.
+#include <cmath>
+
+#include "core/error.h"
+#include "model/arch/architecture.h"
+#include "model/arch/families.h"
+
+namespace forerun {
+namespace {
+
+// Of six layers in a row the last sees everything, unless the file says otherwise.
+constexpr int kWindowPeriod = 6;
+constexpr float kWindowFreqBase = 10000.0f;
+// The 27B model divides by its width per head instead of by the head size.
+constexpr int kLayersOf27B = 62;
+
+std::vector<bool> window_pattern(const ConfigReader& reader, int n_layers) {
+  const std::string key = reader.key("attention.sliding_window_pattern");
+  std::vector<bool> windowed(static_cast<size_t>(n_layers));
+  if (reader.metadata().is_array(key)) {
+    const auto flags = reader.metadata().get_int_array(key).value();
+    if (flags.size() < windowed.size()) {
+      fail(ErrorCode::kInvalidFile, "metadata key {} has {} entries for {} layers", key, flags.size(),
+           n_layers);
+    }
+    for (size_t i = 0; i < windowed.size(); ++i) windowed[i] = flags[i] != 0;
+    return windowed;
+  }
+  const int64_t period = reader.metadata().get_int(key).value_or(kWindowPeriod);
+  if (period < 0) fail(ErrorCode::kInvalidFile, "metadata key {} must not be negative", key);
+  for (size_t i = 0; i < windowed.size(); ++i) {
+    windowed[i] = period == 0 || static_cast<int64_t>(i) % period < period - 1;
+  }
+  return windowed;
+}
+
+class Gemma3Architecture final : public Architecture {
+ public:
+  std::string_view name() const override { return "gemma3"; }
+
+  ModelConfig config(const GgufMetadata& metadata) const override {
+    ModelConfig config = read_config(metadata, RopeLayout::kHalves);
+    const ConfigReader reader(metadata, config.architecture);
+    config.activation = Activation::kGelu;
+    config.embedding_scale = std::sqrt(static_cast<float>(config.n_embd));
+    config.logit_softcap = reader.get_float_or("final_logit_softcapping", 0.0f);
+    if (config.logit_softcap < 0.0f) {
+      fail(ErrorCode::kInvalidFile, "{} must not be negative", reader.key("final_logit_softcapping"));
+    }
+    if (config.n_layers == kLayersOf27B) {
+      config.attention_scale = 1.0f / std::sqrt(static_cast<float>(config.n_embd / config.n_heads));
+    }
+    const int64_t window = metadata.get_int(reader.key("attention.sliding_window")).value_or(0);
+    if (window > 0) {
+      config.window = reader.get_count("attention.sliding_window");
+      config.layer_is_windowed = window_pattern(reader, config.n_layers);
+      config.window_rope = config.rope;
+      config.window_rope.freq_base = reader.get_float_or("rope.freq_base_swa", kWindowFreqBase);
+      config.window_rope.freq_scale = 1.0f;
+    }
+    return config;
+  }
+
+  LayerWeights declare_layer(WeightLoader& loader, const ModelConfig& config, int layer) const override {
+    const std::string prefix = layer_prefix(layer);
+    LayerWeights weights{.attention = declare_attention(loader, config, prefix),
+                         .mlp = declare_mlp(loader, config, prefix)};
+    weights.attention.q_norm = loader.vector(prefix + "attn_q_norm.weight", config.head_dim);
+    weights.attention.k_norm = loader.vector(prefix + "attn_k_norm.weight", config.head_dim);
+    weights.attention.post_norm = loader.vector(prefix + "post_attention_norm.weight", config.n_embd);
+    weights.mlp.post_norm = loader.vector(prefix + "post_ffw_norm.weight", config.n_embd);
+    return weights;
+  }
+};
+
+}  // namespace
+
+const Architecture& gemma3_architecture() {
+  static const Gemma3Architecture architecture;
+  return architecture;
+}
+
+}  // namespace forerun

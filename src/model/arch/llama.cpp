@@ -1,0 +1,38 @@
+// Llama 1 to 3, CodeLlama, Vicuna, Mistral, Yi, DeepSeek-Coder, SmolLM: rotation
+// over pairs of elements, SwiGLU, biases and Llama 3's frequency factors where the
+// file has them.
+#include "core/error.h"
+#include "model/arch/architecture.h"
+#include "model/arch/families.h"
+
+namespace forerun {
+namespace {
+
+class LlamaArchitecture final : public Architecture {
+ public:
+  std::string_view name() const override { return "llama"; }
+
+  ModelConfig config(const GgufMetadata& metadata) const override {
+    ModelConfig config = read_config(metadata, RopeLayout::kPairs);
+    if (config.rope.n_dims != config.head_dim) {
+      fail(ErrorCode::kInvalidFile, "llama.rope.dimension_count of {} should equal the head size of {}",
+           config.rope.n_dims, config.head_dim);
+    }
+    return config;
+  }
+
+  LayerWeights declare_layer(WeightLoader& loader, const ModelConfig& config, int layer) const override {
+    const std::string prefix = layer_prefix(layer);
+    return {.attention = declare_attention(loader, config, prefix),
+            .mlp = declare_mlp(loader, config, prefix)};
+  }
+};
+
+}  // namespace
+
+const Architecture& llama_architecture() {
+  static const LlamaArchitecture architecture;
+  return architecture;
+}
+
+}  // namespace forerun

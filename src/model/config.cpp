@@ -1,0 +1,147 @@
+#include "model/config.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <optional>
+#include <utility>
+
+#include "core/error.h"
+#include "model/layer_set.h"
+
+namespace forerun {
+namespace {
+
+// Counts beyond this are damage, and keeping them below it keeps products of two
+// of them inside 64 bits.
+constexpr int64_t kMaxCount = int64_t{1} << 30;
+
+float checked_float(const std::string& key, double value) {
+  if (!std::isfinite(value) ||
+      std::abs(value) > static_cast<double>(std::numeric_limits<float>::max())) {
+    fail(ErrorCode::kInvalidFile, "metadata key {} is not a finite number", key);
+  }
+  return static_cast<float>(value);
+}
+
+// A value that some files store once per layer. forerun needs them to be equal.
+int uniform_count(const ConfigReader& reader, const std::string& name, std::optional<int> fallback) {
+  const std::string key = reader.key(name);
+  if (!reader.metadata().is_array(key)) {
+    return fallback ? reader.get_count_or(name, *fallback) : reader.get_count(name);
+  }
+  const auto values = reader.metadata().get_int_array(key).value();
+  if (values.empty() ||
+      !std::all_of(values.begin(), values.end(), [&](int64_t v) { return v == values[0]; })) {
+    fail(ErrorCode::kUnsupported, "{} differs between layers, which forerun does not support", key);
+  }
+  if (values[0] < 1 || values[0] > kMaxCount) {
+    fail(ErrorCode::kInvalidFile, "metadata key {} has the senseless value {}", key, values[0]);
+  }
+  return static_cast<int>(values[0]);
+}
+
+RopeConfig read_rope(const ConfigReader& reader, const ModelConfig& config, RopeLayout layout) {
+  RopeConfig rope;
+  rope.layout = layout;
+  rope.n_dims = reader.get_count_or("rope.dimension_count", config.head_dim);
+  if (rope.n_dims > config.head_dim || rope.n_dims % 2 != 0) {
+    fail(ErrorCode::kInvalidFile, "{} of {} does not fit heads of {}",
+         reader.key("rope.dimension_count"), rope.n_dims, config.head_dim);
+  }
+  rope.n_ctx_original = reader.get_count_or("rope.scaling.original_context_length", config.n_ctx_train);
+  rope.freq_base = reader.get_float_or("rope.freq_base", 10000.0f);
+  if (rope.freq_base <= 0.0f)
+    fail(ErrorCode::kInvalidFile, "{} must be positive", reader.key("rope.freq_base"));
+
+  const std::string scaling =
+      reader.metadata().get_string(reader.key("rope.scaling.type")).value_or("linear");
+  if (scaling != "none" && scaling != "linear" && scaling != "yarn") {
+    fail(ErrorCode::kUnsupported,
+         "RoPE scaling '{}' is not supported (none, linear, yarn and Llama 3 factors are)", scaling);
+  }
+  const float factor =
+      reader.get_float_or("rope.scaling.factor", reader.get_float_or("rope.scale_linear", 0.0f));
+  if (factor < 0.0f)
+    fail(ErrorCode::kInvalidFile, "{} must be positive", reader.key("rope.scaling.factor"));
+  if (scaling != "none" && factor > 0.0f) rope.freq_scale = 1.0f / factor;
+  rope.attn_factor = reader.get_float_or("rope.scaling.attn_factor", 1.0f);
+  if (scaling == "yarn") {
+    // ggml multiplies attention by 1 + 0.1 ln(1 / freq_scale) whenever ext_factor is
+    // set, which is YaRN's own magnitude correction; below a factor of 1 YaRN has none.
+    rope.ext_factor = 1.0f;
+    if (rope.freq_scale > 1.0f) rope.attn_factor /= 1.0f + 0.1f * std::log(1.0f / rope.freq_scale);
+  }
+  return rope;
+}
+
+}  // namespace
+
+ConfigReader::ConfigReader(const GgufMetadata& metadata, std::string architecture)
+    : metadata_(metadata), architecture_(std::move(architecture)) {}
+
+int ConfigReader::get_count(const std::string& name) const {
+  const auto value = metadata_.get_int(key(name));
+  if (!value) fail(ErrorCode::kInvalidFile, "metadata key {} is missing", key(name));
+  if (*value < 1 || *value > kMaxCount) {
+    fail(ErrorCode::kInvalidFile, "metadata key {} has the senseless value {}", key(name), *value);
+  }
+  return static_cast<int>(*value);
+}
+
+int ConfigReader::get_count_or(const std::string& name, int fallback) const {
+  return metadata_.has(key(name)) ? get_count(name) : fallback;
+}
+
+float ConfigReader::get_float(const std::string& name) const {
+  const auto value = metadata_.get_float(key(name));
+  if (!value) fail(ErrorCode::kInvalidFile, "metadata key {} is missing", key(name));
+  return checked_float(key(name), *value);
+}
+
+float ConfigReader::get_float_or(const std::string& name, float fallback) const {
+  return metadata_.has(key(name)) ? get_float(name) : fallback;
+}
+
+ModelConfig read_config(const GgufMetadata& metadata, RopeLayout layout) {
+  ModelConfig config;
+  config.architecture = metadata.get_string("general.architecture").value_or("");
+  config.name = metadata.get_string("general.name").value_or("");
+  const ConfigReader reader(metadata, config.architecture);
+
+  config.n_layers = reader.get_count("block_count");
+  if (config.n_layers > LayerSet::kMaxLayers) {
+    fail(ErrorCode::kUnsupported, "the model has {} layers; forerun supports up to {}", config.n_layers,
+         LayerSet::kMaxLayers);
+  }
+  if (reader.get_count_or("expert_count", 1) > 1) {
+    fail(ErrorCode::kUnsupported, "mixture-of-experts models are not supported");
+  }
+  config.n_embd = reader.get_count("embedding_length");
+  config.n_ctx_train = reader.get_count("context_length");
+  config.n_ff = uniform_count(reader, "feed_forward_length", std::nullopt);
+  config.n_heads = uniform_count(reader, "attention.head_count", std::nullopt);
+  config.n_kv_heads = uniform_count(reader, "attention.head_count_kv", config.n_heads);
+  if (config.n_heads % config.n_kv_heads != 0) {
+    fail(ErrorCode::kInvalidFile, "{} query heads cannot share {} key-value heads", config.n_heads,
+         config.n_kv_heads);
+  }
+  const int default_head_dim = std::max(1, config.n_embd / config.n_heads);
+  config.head_dim = reader.get_count_or("attention.key_length", default_head_dim);
+  if (reader.get_count_or("attention.value_length", default_head_dim) != config.head_dim) {
+    fail(ErrorCode::kUnsupported, "keys and values of different head sizes are not supported");
+  }
+  if (static_cast<int64_t>(config.n_heads) * config.head_dim > kMaxCount) {
+    fail(ErrorCode::kInvalidFile, "{} heads of size {} are too many", config.n_heads, config.head_dim);
+  }
+  config.norm_eps = reader.get_float("attention.layer_norm_rms_epsilon");
+  if (config.norm_eps < 0.0f) {
+    fail(ErrorCode::kInvalidFile, "{} must not be negative",
+         reader.key("attention.layer_norm_rms_epsilon"));
+  }
+  config.attention_scale = 1.0f / std::sqrt(static_cast<float>(config.head_dim));
+  config.rope = read_rope(reader, config, layout);
+  return config;
+}
+
+}  // namespace forerun

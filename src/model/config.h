@@ -1,0 +1,85 @@
+// The hyperparameters of a model, read from its metadata and checked.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "gguf/metadata.h"
+
+namespace forerun {
+
+enum class Activation { kSilu, kGelu };
+
+enum class RopeLayout {
+  kPairs,   // rotates elements 2i and 2i + 1 (llama)
+  kHalves,  // rotates elements i and i + d/2 (NeoX style)
+};
+
+// Rotary position embedding with its context-extension scalings. Linear scaling is
+// freq_scale alone; YaRN sets ext_factor as well; Llama 3's factors are a tensor.
+struct RopeConfig {
+  RopeLayout layout = RopeLayout::kPairs;
+  int n_dims = 0;
+  int n_ctx_original = 0;  // context before YaRN stretched it
+  float freq_base = 10000.0f;
+  float freq_scale = 1.0f;
+  float ext_factor = 0.0f;
+  float attn_factor = 1.0f;
+  float beta_fast = 32.0f;
+  float beta_slow = 1.0f;
+};
+
+struct ModelConfig {
+  std::string architecture;
+  std::string name;
+  int n_layers = 0;
+  int n_embd = 0;
+  int n_vocab = 0;
+  int n_ctx_train = 0;
+  int n_heads = 0;
+  int n_kv_heads = 0;
+  int head_dim = 0;
+  int n_ff = 0;
+  float norm_eps = 1e-5f;
+  RopeConfig rope;
+
+  // What differs between architectures; the defaults are Llama's.
+  Activation activation = Activation::kSilu;
+  float embedding_scale = 1.0f;
+  float attention_scale = 1.0f;         // read_config: 1 / sqrt(head_dim)
+  float logit_softcap = 0.0f;           // 0: none
+  int window = 0;                       // sliding-window size in tokens; 0: no layer has one
+  std::vector<bool> layer_is_windowed;  // per layer; empty: none is
+  RopeConfig window_rope;               // for windowed layers
+
+  int n_embd_q() const { return n_heads * head_dim; }
+  int n_embd_kv() const { return n_kv_heads * head_dim; }
+  bool is_windowed(int layer) const {
+    return window > 0 && layer_is_windowed[static_cast<size_t>(layer)];
+  }
+  const RopeConfig& rope_of(int layer) const { return is_windowed(layer) ? window_rope : rope; }
+};
+
+// What every architecture has in common. Throws Error on missing or senseless
+// values. `layout` is the one thing metadata does not say.
+ModelConfig read_config(const GgufMetadata& metadata, RopeLayout layout);
+
+// Reads keys of the form "<architecture>.<name>".
+class ConfigReader {
+ public:
+  ConfigReader(const GgufMetadata& metadata, std::string architecture);
+
+  int get_count(const std::string& name) const;  // required; 1 or more
+  int get_count_or(const std::string& name, int fallback) const;
+  float get_float(const std::string& name) const;  // required
+  float get_float_or(const std::string& name, float fallback) const;
+  std::string key(const std::string& name) const { return architecture_ + "." + name; }
+  const GgufMetadata& metadata() const { return metadata_; }
+
+ private:
+  GgufMetadata metadata_;
+  std::string architecture_;
+};
+
+}  // namespace forerun

@@ -1,0 +1,248 @@
+#include "model/device.h"
+
+#include <ggml-cpu.h>
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cctype>
+#include <string_view>
+
+#include "core/cpu_topology.h"
+#include "core/error.h"
+#include "gguf/ggml_log.h"
+#include "model/host_memory.h"
+
+namespace forerun {
+namespace {
+
+bool is_cpu(ggml_backend_dev_t device) {
+  return ggml_backend_dev_type(device) == GGML_BACKEND_DEVICE_TYPE_CPU;
+}
+
+bool is_gpu(ggml_backend_dev_t device) {
+  const auto type = ggml_backend_dev_type(device);
+  return type == GGML_BACKEND_DEVICE_TYPE_GPU || type == GGML_BACKEND_DEVICE_TYPE_IGPU;
+}
+
+std::string lower(std::string_view text) {
+  std::string result(text);
+  std::transform(result.begin(), result.end(), result.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return result;
+}
+
+// ggml calls its devices CPU, CUDA0, CUDA1, ...; users say cpu, cuda, cuda:1.
+std::string public_name(ggml_backend_dev_t device) {
+  const std::string name = lower(ggml_backend_dev_name(device));
+  const size_t digits = name.find_last_not_of("0123456789") + 1;
+  if (digits == name.size()) return name;
+  return name.substr(0, digits) + ":" + name.substr(digits);
+}
+
+bool matches(ggml_backend_dev_t device, const std::string& wanted) {
+  const std::string name = public_name(device);
+  return wanted == name || wanted == lower(ggml_backend_dev_name(device)) || wanted + ":0" == name;
+}
+
+std::vector<ggml_backend_dev_t> usable_devices() {
+  std::vector<ggml_backend_dev_t> devices;
+  for (size_t i = 0; i < ggml_backend_dev_count(); ++i) {
+    ggml_backend_dev_t device = ggml_backend_dev_get(i);
+    if (is_cpu(device) || is_gpu(device)) devices.push_back(device);
+  }
+  return devices;
+}
+
+DeviceInfo describe(ggml_backend_dev_t device) {
+  DeviceInfo info{.name = public_name(device),
+                  .description = ggml_backend_dev_description(device),
+                  .memory_free = 0,
+                  .memory_total = 0};
+  ggml_backend_dev_memory(device, &info.memory_free, &info.memory_total);
+  return info;
+}
+
+ggml_backend_dev_t find_device(const std::string& name) {
+  const auto devices = usable_devices();
+  const std::string wanted = lower(name);
+  if (wanted == "auto") {
+    const auto gpu = std::find_if(devices.begin(), devices.end(), is_gpu);
+    if (gpu != devices.end()) return *gpu;
+    return ggml_backend_dev_by_type(GGML_BACKEND_DEVICE_TYPE_CPU);
+  }
+  const auto found = std::find_if(devices.begin(), devices.end(),
+                                  [&](ggml_backend_dev_t d) { return matches(d, wanted); });
+  if (found != devices.end()) return *found;
+  std::string known = "auto";
+  for (ggml_backend_dev_t device : devices) known += ", " + public_name(device);
+  fail(ErrorCode::kNotFound, "no device '{}' here; --device takes {}{}", name, known,
+       wanted.starts_with("cuda") ? " (a CUDA build is made with 'make CUDA=1')" : "");
+}
+
+// Layouts beside the plain one from which a CPU multiplies faster.
+std::vector<ggml_backend_buffer_type_t> extra_layouts(ggml_backend_dev_t device) {
+  std::vector<ggml_backend_buffer_type_t> layouts;
+  const auto get_extra =
+      reinterpret_cast<ggml_backend_dev_get_extra_bufts_t>(ggml_backend_reg_get_proc_address(
+          ggml_backend_dev_backend_reg(device), "ggml_backend_dev_get_extra_bufts"));
+  if (get_extra == nullptr) return layouts;
+  for (ggml_backend_buffer_type_t* type = get_extra(device); type != nullptr && *type != nullptr;
+       ++type) {
+    layouts.push_back(*type);
+  }
+  return layouts;
+}
+
+}  // namespace
+
+std::shared_ptr<Device> Device::open(const DeviceOptions& options) {
+  GgmlLogCapture log;
+  std::shared_ptr<Device> device(new Device());
+  device->device_ = find_device(options.name);
+  device->info_ = describe(device->device_);
+  device->is_host_ = ggml_backend_buft_is_host(ggml_backend_dev_buffer_type(device->device_));
+  if (is_cpu(device->device_)) device->layouts_ = extra_layouts(device->device_);
+  device->layouts_.push_back(device->default_buffer_type());
+  device->backend_.reset(ggml_backend_dev_init(device->device_, nullptr));
+  if (!device->backend_) {
+    fail(ErrorCode::kUnsupported, "cannot start device {}: {}", device->info_.name, log.first_error());
+  }
+  device->start_threads(options);
+  return device;
+}
+
+void Device::start_threads(const DeviceOptions& options) {
+  if (options.n_threads < 0 || options.n_threads > GGML_MAX_N_THREADS) {
+    fail(ErrorCode::kInvalidArgument, "the number of threads must be between 1 and {}, not {}",
+         GGML_MAX_N_THREADS, options.n_threads);
+  }
+  const CpuTopology topology = cpu_topology();
+  n_threads_ =
+      options.n_threads > 0 ? options.n_threads : std::min(topology.n_cores, GGML_MAX_N_THREADS);
+  if (!ggml_backend_is_cpu(backend_.get())) return;
+
+  ggml_threadpool_params params = ggml_threadpool_params_default(n_threads_);
+  if (options.pin_threads && static_cast<size_t>(n_threads_) <= topology.cpus.size()) {
+    params.strict_cpu = true;
+    for (int i = 0; i < n_threads_; ++i) params.cpumask[topology.cpus[static_cast<size_t>(i)]] = true;
+  }
+  threads_.reset(ggml_threadpool_new(&params));
+  ggml_backend_cpu_set_n_threads(backend_.get(), n_threads_);
+  ggml_backend_cpu_set_threadpool(backend_.get(), threads_.get());
+}
+
+void Device::ThreadPoolDeleter::operator()(ggml_threadpool* pool) const {
+  ggml_threadpool_free(pool);
+}
+
+Device::~Device() {
+  backend_.reset();  // before its threads
+}
+
+std::vector<DeviceInfo> Device::list() {
+  GgmlLogCapture log;
+  std::vector<DeviceInfo> infos;
+  for (ggml_backend_dev_t device : usable_devices()) infos.push_back(describe(device));
+  return infos;
+}
+
+ggml_backend_buffer_type_t Device::default_buffer_type() const {
+  return ggml_backend_dev_buffer_type(device_);
+}
+
+bool Device::supports(const ggml_tensor* operation) const {
+  return ggml_backend_dev_supports_op(device_, operation);
+}
+
+ggml_backend_buffer_type_t Device::matrix_buffer_type(const ggml_tensor* weight) const {
+  // The CPU answers yes for types that are only ever products' other operand.
+  if (is_host_ && ggml_get_type_traits_cpu(weight->type)->vec_dot == nullptr) return nullptr;
+
+  constexpr int64_t kTypicalRows = 512;
+  ggml_context_ptr context(
+      ggml_init({.mem_size = 8 * ggml_tensor_overhead(), .mem_buffer = nullptr, .no_alloc = true}));
+  ggml_tensor* copy = ggml_dup_tensor(context.get(), weight);
+  ggml_tensor* rows = ggml_new_tensor_2d(context.get(), GGML_TYPE_F32, weight->ne[0], kTypicalRows);
+  ggml_tensor* product = ggml_mul_mat(context.get(), copy, rows);
+  for (ggml_backend_buffer_type_t layout : layouts_) {
+    // Backends judge an operation by the buffer its weight lies in: an empty one does.
+    const ggml_backend_buffer_ptr buffer(ggml_backend_buft_alloc_buffer(layout, 0));
+    copy->buffer = buffer.get();
+    const bool supported = supports(product);
+    copy->buffer = nullptr;
+    if (supported) return layout;
+  }
+  return nullptr;
+}
+
+DeviceMemory Device::allocate_zeroed(size_t n_bytes, const std::string& what) const {
+  constexpr double kGiB = 1024.0 * 1024.0 * 1024.0;
+  size_t available = 0;
+  size_t total = 0;
+  if (is_host_) {
+    available = available_host_memory();
+  } else {
+    ggml_backend_dev_memory(device_, &available, &total);
+  }
+  DeviceMemory memory;
+  if (n_bytes <= available && is_host_) {
+    map_host_memory(memory, n_bytes);
+  } else if (n_bytes <= available) {
+    GgmlLogCapture log;
+    memory.buffer_.reset(ggml_backend_buft_alloc_buffer(default_buffer_type(), n_bytes));
+    if (memory.buffer_) ggml_backend_buffer_clear(memory.buffer_.get(), 0);
+  }
+  if (!memory.buffer_) {
+    fail(ErrorCode::kOutOfMemory, "{} needs {:.1f} GiB but {} has {:.1f} GiB free", what,
+         static_cast<double>(n_bytes) / kGiB, info_.name, static_cast<double>(available) / kGiB);
+  }
+  return memory;
+}
+
+DeviceMemory Device::allocate_host(size_t n_bytes, const std::string& what) const {
+  DeviceMemory memory;
+  if (ggml_backend_buffer_type_t pinned = ggml_backend_dev_host_buffer_type(device_);
+      pinned != nullptr) {
+    GgmlLogCapture log;
+    memory.buffer_.reset(ggml_backend_buft_alloc_buffer(pinned, n_bytes));
+  } else {
+    map_host_memory(memory, n_bytes);
+  }
+  if (!memory.buffer_)
+    fail(ErrorCode::kOutOfMemory, "not enough memory for {} ({} bytes)", what, n_bytes);
+  return memory;
+}
+
+void Device::map_host_memory(DeviceMemory& memory, size_t n_bytes) {
+  // The system zeroes these pages when they are first touched, so memory that is
+  // never used is never taken.
+  void* address = ::mmap(nullptr, n_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (address == MAP_FAILED) return;
+  memory.mapping_ = {address, [n_bytes](void* mapped) { ::munmap(mapped, n_bytes); }};
+  memory.buffer_.reset(ggml_backend_cpu_buffer_from_ptr(address, n_bytes));
+}
+
+void Device::compute(ggml_cgraph* graph) {
+  GgmlLogCapture log;
+  const ggml_status status = ggml_backend_graph_compute(backend_.get(), graph);
+  if (status != GGML_STATUS_SUCCESS) {
+    fail(status == GGML_STATUS_ALLOC_FAILED ? ErrorCode::kOutOfMemory : ErrorCode::kUnsupported,
+         "{} failed to compute: {}", info_.name, log.first_error());
+  }
+}
+
+void Device::upload(ggml_tensor* tensor, std::span<const std::byte> data) {
+  ggml_backend_tensor_set_async(backend_.get(), tensor, data.data(), 0, data.size());
+}
+
+std::span<const float> Device::read(const ggml_tensor* tensor, DeviceMemory& staging) const {
+  const auto n = static_cast<size_t>(ggml_nelements(tensor));
+  if (is_host_) return {static_cast<const float*>(tensor->data), n};
+  const size_t n_bytes = n * sizeof(float);
+  if (staging.size() < n_bytes) staging = allocate_host(n_bytes, "reading results");
+  auto* floats = reinterpret_cast<float*>(staging.data());
+  ggml_backend_tensor_get(tensor, floats, 0, n_bytes);
+  return {floats, n};
+}
+
+}  // namespace forerun

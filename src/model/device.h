@@ -1,0 +1,109 @@
+// Where a model lives and computes: the CPU, or one GPU that ggml knows.
+//
+// The only place in forerun that knows which backend it runs on. Everything above
+// asks for what it needs (memory, a buffer for a weight, a graph computed, a tensor
+// read back) and gets what the device does best.
+//
+// The thread that opens a CPU device becomes the first worker of its thread pool
+// and, when threads are pinned, is pinned with it; compute from that thread.
+// Not thread-safe.
+#pragma once
+
+#include <ggml-cpp.h>
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+struct ggml_threadpool;
+
+namespace forerun {
+
+struct DeviceOptions {
+  std::string name = "auto";  // "auto" (a GPU if there is one), "cpu", "cuda", "cuda:1", or ggml's name
+  int n_threads = 0;          // CPU threads; 0: one per physical core
+  bool pin_threads = true;    // bind each to a CPU, where the system allows it
+};
+
+struct DeviceInfo {
+  std::string name;         // what DeviceOptions::name takes
+  std::string description;  // "NVIDIA H200", "Intel(R) Xeon(R) ..."
+  size_t memory_free;
+  size_t memory_total;
+};
+
+// Memory of the device, zeroed. Frees itself.
+class DeviceMemory {
+ public:
+  DeviceMemory() = default;
+  DeviceMemory(DeviceMemory&&) = default;
+  DeviceMemory& operator=(DeviceMemory&&) = default;
+
+  ggml_backend_buffer_t buffer() const { return buffer_.get(); }
+  size_t size() const { return buffer_ ? ggml_backend_buffer_get_size(buffer_.get()) : 0; }
+  // For the CPU to use only if it is memory of the CPU.
+  std::byte* data() const {
+    return static_cast<std::byte*>(ggml_backend_buffer_get_base(buffer_.get()));
+  }
+
+ private:
+  friend class Device;
+  // Destroyed after the buffer that lies in it.
+  std::unique_ptr<void, std::function<void(void*)>> mapping_;
+  ggml_backend_buffer_ptr buffer_;
+};
+
+class Device {
+ public:
+  // Throws Error when there is no such device or the options make no sense.
+  static std::shared_ptr<Device> open(const DeviceOptions& options = {});
+  static std::vector<DeviceInfo> list();
+  ~Device();
+
+  const DeviceInfo& info() const { return info_; }
+  int n_threads() const { return n_threads_; }
+
+  // Whether tensors of this device can be read and written in place by the CPU.
+  bool is_host() const { return is_host_; }
+
+  // The layout this device multiplies a weight of that type and shape fastest from.
+  // nullptr: it cannot compute with such a weight.
+  ggml_backend_buffer_type_t matrix_buffer_type(const ggml_tensor* weight) const;
+  ggml_backend_buffer_type_t default_buffer_type() const;
+  bool supports(const ggml_tensor* operation) const;
+
+  // Throws Error{kOutOfMemory} when there is not that much; `what` is for the message.
+  DeviceMemory allocate_zeroed(size_t n_bytes, const std::string& what) const;
+  // Memory of the CPU from which this device copies fastest.
+  DeviceMemory allocate_host(size_t n_bytes, const std::string& what) const;
+
+  // Computes and waits. Throws Error when the device fails.
+  void compute(ggml_cgraph* graph);
+  // Starts copying to the device; `data` stays untouched until the next compute() returns.
+  void upload(ggml_tensor* tensor, std::span<const std::byte> data);
+  // A tensor's floats for the CPU to read: in place where it can, else copied into
+  // `staging`, which grows as needed. Valid until the next compute() or read() into it.
+  std::span<const float> read(const ggml_tensor* tensor, DeviceMemory& staging) const;
+
+ private:
+  Device() = default;
+  void start_threads(const DeviceOptions& options);
+  static void map_host_memory(DeviceMemory& memory, size_t n_bytes);
+
+  struct ThreadPoolDeleter {
+    void operator()(ggml_threadpool* pool) const;
+  };
+
+  DeviceInfo info_;
+  ggml_backend_dev_t device_ = nullptr;
+  bool is_host_ = true;
+  int n_threads_ = 1;
+  std::vector<ggml_backend_buffer_type_t> layouts_;  // preferred first
+  std::unique_ptr<ggml_threadpool, ThreadPoolDeleter> threads_;
+  ggml_backend_ptr backend_;
+};
+
+}  // namespace forerun

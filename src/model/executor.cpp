@@ -1,0 +1,217 @@
+#include "model/executor.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "core/check.h"
+#include "core/error.h"
+#include "gguf/ggml_log.h"
+
+namespace forerun {
+namespace {
+
+constexpr size_t kMaxCachedGraphs = 48;
+// Logits of more rows than this at once grow the buffer when first asked for.
+constexpr int kReservedLogitRows = 32;
+
+constexpr ggml_fp16_t kVisible = 0x0000;  // 0
+constexpr ggml_fp16_t kHidden = 0xFC00;   // minus infinity
+
+// Whether the device's flash attention takes this model's heads and this cache.
+bool flash_attention_works(const Model& model, const KvCache& cache) {
+  ggml_context_ptr context(
+      ggml_init({.mem_size = 16 * ggml_tensor_overhead(), .mem_buffer = nullptr, .no_alloc = true}));
+  const ModelConfig& config = model.config();
+  const auto heads = [&](ggml_type type, int64_t n_rows, int64_t n_heads) {
+    return ggml_new_tensor_3d(context.get(), type, config.head_dim, n_rows, n_heads);
+  };
+  const ggml_type type = cache.keys(0)->type;
+  ggml_tensor* k = heads(type, kKvGranularity, config.n_kv_heads);
+  ggml_tensor* v = heads(type, kKvGranularity, config.n_kv_heads);
+  ggml_tensor* mask = ggml_new_tensor_2d(context.get(), GGML_TYPE_F16, kKvGranularity, 1);
+  ggml_tensor* operation = ggml_flash_attn_ext(context.get(), heads(GGML_TYPE_F32, 1, config.n_heads), k,
+                                               v, mask, config.attention_scale, 0.0f, 0.0f);
+  return model.device().supports(operation);
+}
+
+}  // namespace
+
+std::span<const float> PassResult::logits(size_t row) const {
+  CHECK(row < logit_index_.size() && logit_index_[row] >= 0);
+  return logits_.subspan(static_cast<size_t>(logit_index_[row]) * n_vocab_, n_vocab_);
+}
+
+std::span<const float> PassResult::hidden(size_t at, size_t row) const {
+  CHECK(at < hidden_.size() && row < hidden_index_.size() && hidden_index_[row] >= 0);
+  return hidden_[at].subspan(static_cast<size_t>(hidden_index_[row]) * n_embd_, n_embd_);
+}
+
+Executor::Executor(std::shared_ptr<const Model> model, const ExecutorOptions& options)
+    : model_(std::move(model)),
+      max_rows_(options.max_rows),
+      cache_(model_->config(), model_->device(), options.kv),
+      use_flash_attention_(flash_attention_works(*model_, cache_)),
+      input_memory_(model_->device(), PassGraph::max_input_bytes(model_->config(), options.max_rows,
+                                                                 cache_.cells().n_cells())),
+      allocator_(ggml_gallocr_new(model_->device().default_buffer_type())) {
+  CHECK(max_rows_ > 0);
+  result_.n_vocab_ = static_cast<size_t>(model_->config().n_vocab);
+  result_.n_embd_ = static_cast<size_t>(model_->config().n_embd);
+  graphs_.reserve(kMaxCachedGraphs + 1);
+  reserve();
+}
+
+void Executor::reserve() {
+  const PassShape largest{.n_rows = max_rows_,
+                          .n_kv = cache_.cells().n_cells(),
+                          .n_logits = std::min(max_rows_, kReservedLogitRows),
+                          .n_hidden = 0,
+                          .layers = LayerSet::full(model_->config().n_layers),
+                          .hidden_at = {}};
+  PassGraph graph(*model_, cache_, largest, input_memory_, use_flash_attention_);
+  allocate(graph);
+}
+
+size_t Executor::n_compute_bytes() const {
+  return ggml_gallocr_get_buffer_size(allocator_.get(), 0);
+}
+
+void Executor::allocate(PassGraph& graph) {
+  GgmlLogCapture log;
+  const size_t before = ggml_gallocr_get_buffer_size(allocator_.get(), 0);
+  if (!ggml_gallocr_reserve(allocator_.get(), graph.graph())) {
+    graphs_.clear();
+    fail(ErrorCode::kOutOfMemory,
+         "not enough memory on {} to compute a pass: {} (a smaller context: -c)",
+         model_->device().info().name, log.first_error());
+  }
+  // A buffer that had to grow is a new one: older graphs point into the old.
+  if (ggml_gallocr_get_buffer_size(allocator_.get(), 0) != before) graphs_.clear();
+  CHECK(ggml_gallocr_alloc_graph(allocator_.get(), graph.graph()));
+}
+
+PassShape Executor::shape_of(const Pass& pass) const {
+  PassShape shape{.n_rows = static_cast<int>(pass.rows.size()),
+                  .layers = pass.layers.value_or(LayerSet::full(model_->config().n_layers)),
+                  .hidden_at = pass.hidden_at};
+  CHECK(shape.n_rows >= 1 && shape.n_rows <= max_rows_);
+  CHECK(shape.layers.n_layers() == model_->config().n_layers);
+  CHECK(std::is_sorted(pass.hidden_at.begin(), pass.hidden_at.end()));
+  for (const Row& row : pass.rows) {
+    shape.n_logits += row.logits ? 1 : 0;
+    shape.n_hidden += row.hidden && !pass.hidden_at.empty() ? 1 : 0;
+  }
+  for (int layer = 0; layer < shape.layers.n_layers() && shape.n_kv == 0; ++layer) {
+    if (!shape.layers.runs(attention_block(layer))) continue;
+    const KvCells& cells = cache_.cells();
+    shape.n_kv = std::min((cells.n_used_span() + kKvGranularity - 1) / kKvGranularity * kKvGranularity,
+                          cells.n_cells());
+  }
+  return shape;
+}
+
+PassGraph& Executor::graph_for(const PassShape& shape) {
+  for (CachedGraph& cached : graphs_) {
+    if (!cached.graph->fits(shape)) continue;
+    cached.last_used = n_passes_;
+    return *cached.graph;
+  }
+  auto graph = std::make_unique<PassGraph>(*model_, cache_, shape, input_memory_, use_flash_attention_);
+  allocate(*graph);
+  ++n_graphs_built_;
+  if (graphs_.size() >= kMaxCachedGraphs) {
+    graphs_.erase(std::min_element(
+        graphs_.begin(), graphs_.end(),
+        [](const CachedGraph& a, const CachedGraph& b) { return a.last_used < b.last_used; }));
+  }
+  graphs_.push_back({.graph = std::move(graph), .last_used = n_passes_});
+  return *graphs_.back().graph;
+}
+
+const PassResult& Executor::forward(const Pass& pass) {
+  ++n_passes_;
+  PassGraph& graph = graph_for(shape_of(pass));
+  fill_inputs(pass, graph);
+  input_memory_.upload(model_->device(), graph.n_input_bytes());
+  model_->device().compute(graph.graph());
+  collect(pass, graph);
+  return result_;
+}
+
+void Executor::fill_inputs(const Pass& pass, const PassGraph& graph) {
+  const PassInputs& inputs = graph.inputs();
+  const auto n_embd = static_cast<size_t>(model_->config().n_embd);
+  auto* states = input_memory_.host<float>(inputs.states);
+  if (pass.states.empty()) {
+    for (size_t r = 0; r < pass.rows.size(); ++r)
+      model_->embed(pass.rows[r].token, {states + r * n_embd, n_embd});
+  } else {
+    CHECK(pass.states.size() == pass.rows.size() * n_embd);
+    std::memcpy(states, pass.states.data(), pass.states.size_bytes());
+  }
+  if (inputs.positions != nullptr) {
+    auto* positions = input_memory_.host<int32_t>(inputs.positions);
+    auto* cells = input_memory_.host<int64_t>(inputs.cells);
+    for (size_t r = 0; r < pass.rows.size(); ++r) {
+      positions[r] = to_int(cache_.cells().position(pass.rows[r].sequence, pass.rows[r].node));
+      cells[r] = cache_.cells().cell(pass.rows[r].sequence, pass.rows[r].node);
+    }
+    fill_masks(pass, inputs);
+  }
+  const auto fill_rows = [&](ggml_tensor* tensor, bool Row::*wanted) {
+    if (tensor == nullptr) return;
+    auto* out = input_memory_.host<int32_t>(tensor);
+    for (size_t r = 0; r < pass.rows.size(); ++r) {
+      if (pass.rows[r].*wanted) *out++ = static_cast<int32_t>(r);
+    }
+  };
+  fill_rows(inputs.logit_rows, &Row::logits);
+  fill_rows(inputs.hidden_rows, &Row::hidden);
+}
+
+void Executor::fill_masks(const Pass& pass, const PassInputs& inputs) {
+  const KvCells& cells = cache_.cells();
+  const auto fill = [&](ggml_tensor* tensor, int window) {
+    const auto n_kv = static_cast<size_t>(tensor->ne[0]);
+    auto* mask = input_memory_.host<ggml_fp16_t>(tensor);
+    for (size_t r = 0; r < pass.rows.size(); ++r, mask += n_kv) {
+      const Row& row = pass.rows[r];
+      const bool follows = r > 0 && row.sequence == pass.rows[r - 1].sequence &&
+                           cells.parent(row.sequence, row.node) == pass.rows[r - 1].node;
+      if (follows) {
+        // It sees what its parent sees, and itself, less what leaves its window.
+        std::memcpy(mask, mask - n_kv, n_kv * sizeof(*mask));
+        mask[cells.cell(row.sequence, row.node)] = kVisible;
+        const Position leaves = cells.position(row.sequence, row.node) - window;
+        if (window == 0) continue;
+        if (const auto cell = cells.cell_at(row.sequence, row.node, leaves)) mask[*cell] = kHidden;
+      } else {
+        std::fill(mask, mask + n_kv, kHidden);
+        cells.for_each_visible(row.sequence, row.node, window,
+                               [&](int32_t cell) { mask[cell] = kVisible; });
+      }
+    }
+  };
+  fill(inputs.mask, 0);
+  if (inputs.window_mask != nullptr) fill(inputs.window_mask, model_->config().window);
+}
+
+void Executor::collect(const Pass& pass, const PassGraph& graph) {
+  const auto index = [&](std::vector<int32_t>& places, bool Row::*wanted) {
+    int32_t next = 0;
+    places.resize(pass.rows.size());
+    for (size_t r = 0; r < pass.rows.size(); ++r) places[r] = pass.rows[r].*wanted ? next++ : -1;
+  };
+  index(result_.logit_index_, &Row::logits);
+  index(result_.hidden_index_, &Row::hidden);
+  result_.logits_ = {};
+  if (graph.logits() != nullptr)
+    result_.logits_ = model_->device().read(graph.logits(), logits_staging_);
+  result_.hidden_.resize(graph.hidden().size());
+  if (hidden_staging_.size() < graph.hidden().size()) hidden_staging_.resize(graph.hidden().size());
+  for (size_t i = 0; i < graph.hidden().size(); ++i) {
+    result_.hidden_[i] = model_->device().read(graph.hidden()[i], hidden_staging_[i]);
+  }
+}
+
+}  // namespace forerun

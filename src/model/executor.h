@@ -1,0 +1,73 @@
+// Runs forward passes of a model over a KV cache.
+//
+// The life of a token here: a scratch node for it in cache().cells(), a Row that
+// names the node, forward(), and then commit() or rollback() on the cells. A pass
+// over a whole prompt, one decode step, a tree of draft tokens, a draft with layers
+// skipped and a single block over many candidate states are all the same call.
+//
+// Graphs are built once per shape and reused; a steady decode step builds nothing
+// and allocates nothing. All graphs share one buffer, sized for the largest.
+//
+// Not thread-safe: one Executor, one thread.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "model/kv_cache.h"
+#include "model/model.h"
+#include "model/pass.h"
+#include "model/pass_graph.h"
+
+namespace forerun {
+
+struct ExecutorOptions {
+  KvOptions kv;
+  int max_rows = 512;  // of one pass; longer prompts are read in several
+};
+
+class Executor {
+ public:
+  // Throws Error{kOutOfMemory}.
+  Executor(std::shared_ptr<const Model> model, const ExecutorOptions& options);
+
+  const Model& model() const { return *model_; }
+  KvCache& cache() { return cache_; }
+  KvCells& cells() { return cache_.cells(); }
+  int max_rows() const { return max_rows_; }
+
+  // Between 1 and max_rows() rows. Throws Error only when the device fails.
+  const PassResult& forward(const Pass& pass);
+
+  // How many graphs were built so far.
+  int n_graphs_built() const { return n_graphs_built_; }
+  size_t n_compute_bytes() const;
+
+ private:
+  struct CachedGraph {
+    std::unique_ptr<PassGraph> graph;
+    int64_t last_used;
+  };
+  PassShape shape_of(const Pass& pass) const;
+  PassGraph& graph_for(const PassShape& shape);
+  void allocate(PassGraph& graph);
+  void reserve();
+  void fill_inputs(const Pass& pass, const PassGraph& graph);
+  void fill_masks(const Pass& pass, const PassInputs& inputs);
+  void collect(const Pass& pass, const PassGraph& graph);
+
+  std::shared_ptr<const Model> model_;
+  int max_rows_;
+  KvCache cache_;
+  bool use_flash_attention_;
+  PassInputMemory input_memory_;
+  ggml_gallocr_ptr allocator_;
+  std::vector<CachedGraph> graphs_;
+  int64_t n_passes_ = 0;
+  int n_graphs_built_ = 0;
+  PassResult result_;
+  DeviceMemory logits_staging_;
+  std::vector<DeviceMemory> hidden_staging_;
+};
+
+}  // namespace forerun

@@ -1,0 +1,111 @@
+#include "model/model.h"
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+
+#include "core/check.h"
+#include "core/error.h"
+#include "core/hash.h"
+
+namespace forerun {
+namespace {
+
+constexpr const char* kEmbedding = "token_embd.weight";
+
+const GgufTensor* find_embedding(const GgufFile& file, const ModelConfig& config) {
+  const GgufTensor* embedding = file.find_tensor(kEmbedding);
+  if (embedding == nullptr)
+    fail(ErrorCode::kInvalidFile, "{} has no tensor {}", file.path().string(), kEmbedding);
+  const bool fits = embedding->shape[0] == config.n_embd && embedding->shape[1] >= 1 &&
+                    embedding->shape[1] <= INT32_MAX && embedding->shape[2] == 1 &&
+                    embedding->shape[3] == 1;
+  if (!fits) {
+    fail(ErrorCode::kInvalidFile,
+         "tensor {} has shape {} x {} where the metadata asks for {} x vocabulary", kEmbedding,
+         embedding->shape[0], embedding->shape[1], config.n_embd);
+  }
+  if (embedding->type != GGML_TYPE_F32 && ggml_get_type_traits(embedding->type)->to_float == nullptr) {
+    fail(ErrorCode::kUnsupported, "tensor {} has type {}, which forerun cannot read as numbers",
+         kEmbedding, ggml_type_name(embedding->type));
+  }
+  return embedding;
+}
+
+ModelWeights declare_weights(WeightLoader& loader, const Architecture& architecture,
+                             const ModelConfig& config) {
+  ModelWeights weights;
+  for (int layer = 0; layer < config.n_layers; ++layer) {
+    weights.layers.push_back(architecture.declare_layer(loader, config, layer));
+  }
+  weights.rope_factors = loader.optional_vector("rope_freqs.weight", config.rope.n_dims / 2);
+  weights.output_norm = loader.vector("output_norm.weight", config.n_embd);
+  if (loader.has("output.weight")) {
+    weights.head = loader.linear("output", config.n_embd, config.n_vocab);
+  } else {
+    // Tied: the embedding serves as the head too.
+    weights.head.weight = loader.matrix(kEmbedding, config.n_embd, config.n_vocab);
+    weights.head.bias = loader.optional_vector("output.bias", config.n_vocab);
+  }
+  return weights;
+}
+
+}  // namespace
+
+const Architecture& architecture_of(const GgufFile& file) {
+  const auto name = file.metadata().get_string("general.architecture");
+  if (!name)
+    fail(ErrorCode::kInvalidFile, "{} does not say which architecture it has", file.path().string());
+  if (const Architecture* architecture = find_architecture(*name)) return *architecture;
+  std::string known;
+  for (const Architecture* architecture : architectures()) {
+    known += (known.empty() ? "" : ", ") + std::string(architecture->name());
+  }
+  fail(ErrorCode::kUnsupported, "architecture '{}' is not supported; forerun runs {}", *name, known);
+}
+
+std::shared_ptr<const Model> Model::load(GgufFile file, std::shared_ptr<Device> device,
+                                         const std::function<void(double)>& progress) {
+  std::shared_ptr<Model> model(new Model(std::move(file)));
+  model->device_ = std::move(device);
+  model->architecture_ = &architecture_of(model->file_);
+  model->config_ = model->architecture_->config(model->file_.metadata());
+  model->embedding_ = find_embedding(model->file_, model->config_);
+  model->config_.n_vocab = static_cast<int>(model->embedding_->shape[1]);
+
+  WeightLoader loader(model->file_, *model->device_);
+  model->weights_ = declare_weights(loader, *model->architecture_, model->config_);
+  model->storage_ = loader.load(progress);
+  return model;
+}
+
+void Model::embed(TokenId token, std::span<float> embedding) const {
+  const auto n_embd = static_cast<size_t>(config_.n_embd);
+  CHECK(to_int(token) >= 0 && to_int(token) < config_.n_vocab && embedding.size() == n_embd);
+  const std::byte* row = embedding_->data + static_cast<size_t>(to_int(token)) *
+                                                ggml_row_size(embedding_->type, config_.n_embd);
+  if (embedding_->type == GGML_TYPE_F32) {
+    std::memcpy(embedding.data(), row, n_embd * sizeof(float));
+  } else {
+    ggml_get_type_traits(embedding_->type)->to_float(row, embedding.data(), config_.n_embd);
+  }
+  if (config_.embedding_scale != 1.0f) {
+    for (float& value : embedding) value *= config_.embedding_scale;
+  }
+}
+
+uint64_t Model::fingerprint() const {
+  constexpr size_t kSample = 256;
+  Hash64 hash;
+  for (const GgufTensor& tensor : file_.tensors()) {
+    hash.add(tensor.name);
+    hash.add_value(static_cast<int32_t>(tensor.type));
+    for (const int64_t n : tensor.shape) hash.add_value(n);
+    // The middle of a tensor differs even where two fine-tunes share a start.
+    const size_t sample = std::min(kSample, tensor.n_bytes);
+    hash.add({tensor.data + (tensor.n_bytes - sample) / 2, sample});
+  }
+  return hash.value();
+}
+
+}  // namespace forerun

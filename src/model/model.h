@@ -1,0 +1,56 @@
+// A model ready to run: its file, its configuration and its weights on a device.
+//
+// Const after loading; any number of Executors (executor.h) can share one.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <span>
+
+#include "core/ids.h"
+#include "gguf/gguf_file.h"
+#include "model/arch/architecture.h"
+#include "model/config.h"
+#include "model/device.h"
+#include "model/weight_loader.h"
+#include "model/weights.h"
+
+namespace forerun {
+
+class Model {
+ public:
+  // `progress` gets the share of weights loaded; may be empty. Throws Error.
+  static std::shared_ptr<const Model> load(GgufFile file, std::shared_ptr<Device> device,
+                                           const std::function<void(double)>& progress = {});
+
+  const GgufFile& file() const { return file_; }
+  const ModelConfig& config() const { return config_; }
+  const ModelWeights& weights() const { return weights_; }
+  const Architecture& architecture() const { return *architecture_; }
+  Device& device() const { return *device_; }
+
+  // Writes the model's embedding of a token, already scaled: n_embd floats.
+  void embed(TokenId token, std::span<float> embedding) const;
+
+  // Identifies the weights: stable across runs and machines, different for
+  // different models. Costs a read of the header and a little of every tensor.
+  uint64_t fingerprint() const;
+
+ private:
+  explicit Model(GgufFile file) : file_(std::move(file)) {}
+
+  GgufFile file_;
+  std::shared_ptr<Device> device_;
+  const Architecture* architecture_ = nullptr;
+  ModelConfig config_;
+  const GgufTensor* embedding_ = nullptr;  // [n_embd, n_vocab], read from the mapped file
+  ModelWeights weights_;
+  WeightStorage storage_;
+};
+
+// Checks that forerun can run the file, without loading weights. Throws Error.
+const Architecture& architecture_of(const GgufFile& file);
+
+}  // namespace forerun

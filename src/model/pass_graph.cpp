@@ -1,0 +1,146 @@
+#include "model/pass_graph.h"
+
+#include <algorithm>
+
+#include "core/check.h"
+
+namespace forerun {
+namespace {
+
+constexpr size_t kInputAlignment = 256;  // enough for every backend
+constexpr int kMaxNodesPerBlock = 40;    // of any architecture, views included
+constexpr int kMaxOtherNodes = 64;
+
+size_t padded(size_t n_bytes) {
+  return GGML_PAD(n_bytes, kInputAlignment);
+}
+
+int n_inputs_max() {
+  return 7;
+}
+
+}  // namespace
+
+PassInputMemory::PassInputMemory(const Device& device, size_t n_bytes)
+    : device_memory_(device.allocate_zeroed(n_bytes, "the inputs of a pass")) {
+  if (device.is_host()) {
+    host_ = device_memory_.data();
+  } else {
+    staging_ = device.allocate_host(n_bytes, "the inputs of a pass");
+    host_ = staging_.data();
+  }
+  context_.reset(
+      ggml_init({.mem_size = 2 * ggml_tensor_overhead(), .mem_buffer = nullptr, .no_alloc = true}));
+  all_ = ggml_new_tensor_1d(context_.get(), GGML_TYPE_I8, static_cast<int64_t>(n_bytes));
+  CHECK(ggml_backend_tensor_alloc(device_memory_.buffer(), all_, device_memory_.data()) ==
+        GGML_STATUS_SUCCESS);
+}
+
+void PassInputMemory::upload(Device& device, size_t n_bytes) {
+  if (!device.is_host()) device.upload(all_, {host_, n_bytes});
+}
+
+size_t PassGraph::max_input_bytes(const ModelConfig& config, int n_rows, int n_kv) {
+  const auto rows = static_cast<size_t>(n_rows);
+  const size_t states = padded(rows * static_cast<size_t>(config.n_embd) * sizeof(float));
+  const size_t mask = padded(rows * static_cast<size_t>(n_kv) * sizeof(ggml_fp16_t));
+  const size_t rest = static_cast<size_t>(n_inputs_max()) * padded(rows * sizeof(int64_t));
+  return states + (config.window > 0 ? 2 : 1) * mask + rest;
+}
+
+PassGraph::PassGraph(const Model& model, const KvCache& cache, const PassShape& shape,
+                     const PassInputMemory& memory, bool use_flash_attention)
+    : shape_(shape), hidden_at_(shape.hidden_at.begin(), shape.hidden_at.end()) {
+  shape_.hidden_at = hidden_at_;
+  const auto max_nodes =
+      static_cast<size_t>(shape.layers.n_running() * kMaxNodesPerBlock + kMaxOtherNodes) +
+      hidden_at_.size();
+  const size_t n_bytes =
+      max_nodes * ggml_tensor_overhead() + ggml_graph_overhead_custom(max_nodes, false);
+  context_.reset(ggml_init({.mem_size = n_bytes, .mem_buffer = nullptr, .no_alloc = true}));
+  graph_ = ggml_new_graph_custom(context_.get(), max_nodes, false);
+  place_inputs(model.config(), memory);
+  build(model, cache, use_flash_attention);
+}
+
+bool PassGraph::fits(const PassShape& shape) const {
+  return shape.n_rows == shape_.n_rows && shape.n_kv == shape_.n_kv &&
+         shape.n_logits == shape_.n_logits && shape.n_hidden == shape_.n_hidden &&
+         shape.layers == shape_.layers &&
+         std::equal(shape.hidden_at.begin(), shape.hidden_at.end(), hidden_at_.begin(),
+                    hidden_at_.end());
+}
+
+void PassGraph::place_inputs(const ModelConfig& config, const PassInputMemory& memory) {
+  auto* base = static_cast<std::byte*>(ggml_backend_buffer_get_base(memory.buffer()));
+  const auto place = [&](ggml_type type, int64_t n0, int64_t n1) {
+    ggml_tensor* tensor = ggml_new_tensor_2d(context_.get(), type, n0, n1);
+    CHECK(ggml_backend_tensor_alloc(memory.buffer(), tensor, base + n_input_bytes_) ==
+          GGML_STATUS_SUCCESS);
+    n_input_bytes_ += padded(ggml_nbytes(tensor));
+    return tensor;
+  };
+  inputs_.states = place(GGML_TYPE_F32, config.n_embd, shape_.n_rows);
+  if (shape_.n_kv > 0) {
+    inputs_.positions = place(GGML_TYPE_I32, shape_.n_rows, 1);
+    inputs_.cells = place(GGML_TYPE_I64, shape_.n_rows, 1);
+    inputs_.mask = place(GGML_TYPE_F16, shape_.n_kv, shape_.n_rows);
+    if (config.window > 0) inputs_.window_mask = place(GGML_TYPE_F16, shape_.n_kv, shape_.n_rows);
+  }
+  if (shape_.n_logits > 0 && shape_.n_logits < shape_.n_rows) {
+    inputs_.logit_rows = place(GGML_TYPE_I32, shape_.n_logits, 1);
+  }
+  if (shape_.n_hidden > 0 && shape_.n_hidden < shape_.n_rows) {
+    inputs_.hidden_rows = place(GGML_TYPE_I32, shape_.n_hidden, 1);
+  }
+}
+
+void PassGraph::build(const Model& model, const KvCache& cache, bool use_flash_attention) {
+  GraphBuilder builder({.context = context_.get(), .graph = graph_}, model.config(), model.weights(),
+                       cache, inputs_, use_flash_attention);
+  const auto select = [&](ggml_tensor* states, ggml_tensor* rows) {
+    return rows == nullptr ? states : ggml_get_rows(context_.get(), states, rows);
+  };
+  const auto keep_hidden = [&](int boundary, ggml_tensor* states) {
+    for (const int wanted : hidden_at_) {
+      if (wanted != boundary || shape_.n_hidden == 0) continue;
+      // A copy even where all rows are wanted: the stream's own memory is reused.
+      ggml_tensor* kept = inputs_.hidden_rows != nullptr ? select(states, inputs_.hidden_rows)
+                                                         : ggml_cont(context_.get(), states);
+      ggml_set_output(kept);
+      builder.expand(kept);
+      hidden_.push_back(kept);
+    }
+  };
+
+  // Behind the last attention block rows no longer look at each other, so only those
+  // whose logits are wanted go on.
+  const int n_blocks = shape_.layers.n_blocks();
+  int last_attention = -1;
+  for (int b = 0; b < n_blocks; b += 2) {
+    if (shape_.layers.runs(BlockId{b})) last_attention = b;
+  }
+  ggml_tensor* states = inputs_.states;
+  bool selected = false;
+  for (int b = 0; b < n_blocks; ++b) {
+    keep_hidden(b, states);
+    if (shape_.layers.runs(BlockId{b})) {
+      const Architecture& architecture = model.architecture();
+      states = b % 2 == 0 ? architecture.attention(builder, b / 2, states)
+                          : architecture.mlp(builder, b / 2, states);
+    }
+    if (b == last_attention && shape_.n_hidden == 0 && shape_.n_logits > 0) {
+      states = select(states, inputs_.logit_rows);
+      selected = true;
+    }
+  }
+  keep_hidden(n_blocks, states);
+  if (shape_.n_logits > 0) {
+    if (!selected) states = select(states, inputs_.logit_rows);
+    logits_ = builder.head(states);
+    ggml_set_output(logits_);
+    builder.expand(logits_);
+  }
+}
+
+}  // namespace forerun

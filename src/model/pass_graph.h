@@ -1,0 +1,81 @@
+// The ggml graph of a forward pass of one shape, and the memory its inputs live in.
+#pragma once
+
+#include <ggml-cpp.h>
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "model/graph_builder.h"
+#include "model/kv_cache.h"
+#include "model/layer_set.h"
+#include "model/model.h"
+
+namespace forerun {
+
+// All that a graph depends on.
+struct PassShape {
+  int n_rows = 0;
+  int n_kv = 0;  // cells attention looks at; 0 when no attention block runs
+  int n_logits = 0;
+  int n_hidden = 0;
+  LayerSet layers;
+  std::span<const int> hidden_at;
+};
+
+// Where inputs live: one region of device memory, laid out anew for every shape, so
+// that a pass uploads its inputs with one copy, or with none where the CPU can write
+// them in place.
+class PassInputMemory {
+ public:
+  PassInputMemory(const Device& device, size_t n_bytes);
+
+  ggml_backend_buffer_t buffer() const { return device_memory_.buffer(); }
+  // Where to write the input that lies at `tensor`.
+  template <typename T>
+  T* host(const ggml_tensor* tensor) const {
+    return reinterpret_cast<T*>(host_ + (static_cast<std::byte*>(tensor->data) - device_memory_.data()));
+  }
+  // Makes the first n_bytes of what was written visible to the device.
+  void upload(Device& device, size_t n_bytes);
+
+ private:
+  DeviceMemory device_memory_;
+  DeviceMemory staging_;  // empty where the CPU writes in place
+  std::byte* host_;
+  ggml_context_ptr context_;
+  ggml_tensor* all_ = nullptr;
+};
+
+class PassGraph {
+ public:
+  // Builds the graph; its tensors get memory from `allocator` at once.
+  PassGraph(const Model& model, const KvCache& cache, const PassShape& shape,
+            const PassInputMemory& memory, bool use_flash_attention);
+
+  bool fits(const PassShape& shape) const;
+  ggml_cgraph* graph() const { return graph_; }
+  const PassInputs& inputs() const { return inputs_; }
+  size_t n_input_bytes() const { return n_input_bytes_; }
+  ggml_tensor* logits() const { return logits_; }  // [n_vocab, n_logits], or nullptr
+  const std::vector<ggml_tensor*>& hidden() const { return hidden_; }
+
+  // The bytes that inputs of the largest shape take.
+  static size_t max_input_bytes(const ModelConfig& config, int n_rows, int n_kv);
+
+ private:
+  void place_inputs(const ModelConfig& config, const PassInputMemory& memory);
+  void build(const Model& model, const KvCache& cache, bool use_flash_attention);
+
+  PassShape shape_;
+  std::vector<int> hidden_at_;
+  ggml_context_ptr context_;
+  ggml_cgraph* graph_ = nullptr;
+  PassInputs inputs_;
+  size_t n_input_bytes_ = 0;
+  ggml_tensor* logits_ = nullptr;
+  std::vector<ggml_tensor*> hidden_;
+};
+
+}  // namespace forerun

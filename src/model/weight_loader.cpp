@@ -1,0 +1,202 @@
+#include "model/weight_loader.h"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <exception>
+#include <mutex>
+#include <thread>
+
+#include "core/check.h"
+#include "core/cpu_topology.h"
+#include "core/error.h"
+#include "gguf/ggml_log.h"
+
+namespace forerun {
+namespace {
+
+std::string shape_text(const int64_t* shape) {
+  std::string text = fmt::format("{}", shape[0]);
+  for (int i = 1; i < GGML_MAX_DIMS && shape[i] != 1; ++i) text += fmt::format(" x {}", shape[i]);
+  return text;
+}
+
+void check_shape(const GgufTensor& tensor, int64_t n0, int64_t n1) {
+  const int64_t wanted[GGML_MAX_DIMS] = {n0, n1, 1, 1};
+  if (!std::equal(wanted, wanted + GGML_MAX_DIMS, tensor.shape)) {
+    fail(ErrorCode::kInvalidFile, "tensor {} has shape {} where the metadata asks for {}", tensor.name,
+         shape_text(tensor.shape), shape_text(wanted));
+  }
+}
+
+// Reads one tensor into its buffer, converting it if the target is of another type.
+void copy_tensor(const GgufTensor& source, ggml_tensor* target) {
+  if (source.type == target->type) {
+    ggml_backend_tensor_set(target, source.data, 0, source.n_bytes);
+    return;
+  }
+  CHECK(target->type == GGML_TYPE_F32);
+  std::vector<float> converted(static_cast<size_t>(ggml_nelements(target)));
+  ggml_get_type_traits(source.type)->to_float(source.data, converted.data(), ggml_nelements(target));
+  ggml_backend_tensor_set(target, converted.data(), 0, converted.size() * sizeof(float));
+}
+
+}  // namespace
+
+WeightLoader::WeightLoader(const GgufFile& file, const Device& device) : file_(file), device_(device) {
+  const size_t n_bytes = (file.tensors().size() + 1) * ggml_tensor_overhead();
+  mapped_context_.reset(ggml_init({.mem_size = n_bytes, .mem_buffer = nullptr, .no_alloc = true}));
+}
+
+const GgufTensor& WeightLoader::require(const std::string& name) const {
+  const GgufTensor* tensor = file_.find_tensor(name);
+  if (tensor == nullptr) {
+    fail(ErrorCode::kInvalidFile, "{} has no tensor {}", file_.path().string(), name);
+  }
+  return *tensor;
+}
+
+ggml_tensor* WeightLoader::vector(const std::string& name, int64_t n) {
+  const GgufTensor& source = require(name);
+  check_shape(source, n, 1);
+  if (source.type != GGML_TYPE_F32 && ggml_get_type_traits(source.type)->to_float == nullptr) {
+    fail(ErrorCode::kUnsupported, "tensor {} has type {}, which forerun cannot read as numbers", name,
+         ggml_type_name(source.type));
+  }
+  return declare(source, GGML_TYPE_F32, device_.default_buffer_type());
+}
+
+ggml_tensor* WeightLoader::optional_vector(const std::string& name, int64_t n) {
+  return has(name) ? vector(name, n) : nullptr;
+}
+
+ggml_tensor* WeightLoader::matrix(const std::string& name, int64_t n_in, int64_t n_out) {
+  const GgufTensor& source = require(name);
+  check_shape(source, n_in, n_out);
+  ggml_context_ptr scratch(
+      ggml_init({.mem_size = ggml_tensor_overhead(), .mem_buffer = nullptr, .no_alloc = true}));
+  ggml_backend_buffer_type_t layout =
+      device_.matrix_buffer_type(ggml_new_tensor_2d(scratch.get(), source.type, n_in, n_out));
+  if (layout == nullptr) {
+    fail(ErrorCode::kUnsupported, "tensor {} has type {}, which {} cannot multiply", name,
+         ggml_type_name(source.type), device_.info().name);
+  }
+  return declare(source, source.type, layout);
+}
+
+Linear WeightLoader::linear(const std::string& name, int64_t n_in, int64_t n_out) {
+  return {.weight = matrix(name + ".weight", n_in, n_out),
+          .scale = optional_vector(name + ".scale", 1),
+          .bias = optional_vector(name + ".bias", n_out)};
+}
+
+ggml_context* WeightLoader::context_of(ggml_backend_buffer_type_t layout) {
+  ggml_context_ptr& context = contexts_[layout];
+  if (!context) {
+    const size_t n_bytes = (file_.tensors().size() + 1) * ggml_tensor_overhead();
+    context.reset(ggml_init({.mem_size = n_bytes, .mem_buffer = nullptr, .no_alloc = true}));
+  }
+  return context.get();
+}
+
+ggml_tensor* WeightLoader::declare(const GgufTensor& source, ggml_type type,
+                                   ggml_backend_buffer_type_t layout) {
+  // ggml's CPU kernels want tensors aligned as GGUF files align them; a file that
+  // does not is copied.
+  const bool aligned = reinterpret_cast<uintptr_t>(source.data) % GGML_MEM_ALIGN == 0;
+  const bool in_place =
+      device_.is_host() && layout == device_.default_buffer_type() && type == source.type && aligned;
+  ggml_context* context = in_place ? mapped_context_.get() : context_of(layout);
+  ggml_tensor* tensor = ggml_new_tensor_2d(context, type, source.shape[0], source.shape[1]);
+  ggml_set_name(tensor, source.name.c_str());
+  (in_place ? mapped_ : copied_).push_back({.source = &source, .target = tensor});
+  return tensor;
+}
+
+WeightStorage WeightLoader::load(const std::function<void(double)>& progress) {
+  GgmlLogCapture log;
+  WeightStorage storage;
+  map_in_place(storage);
+  for (auto& [layout, context] : contexts_) {
+    ggml_backend_buffer_ptr buffer(ggml_backend_alloc_ctx_tensors_from_buft(context.get(), layout));
+    if (!buffer) {
+      fail(ErrorCode::kOutOfMemory, "not enough memory on {} for the weights of {} ({:.1f} GB)",
+           device_.info().name, file_.path().string(), static_cast<double>(file_.n_bytes()) / 1e9);
+    }
+    ggml_backend_buffer_set_usage(buffer.get(), GGML_BACKEND_BUFFER_USAGE_WEIGHTS);
+    storage.buffers.push_back(std::move(buffer));
+  }
+  copy_all(progress);
+  for (const Copy& copy : copied_) storage.n_bytes_copied += copy.source->n_bytes;
+  for (auto& [layout, context] : contexts_) storage.contexts.push_back(std::move(context));
+  storage.contexts.push_back(std::move(mapped_context_));
+  return storage;
+}
+
+void WeightLoader::map_in_place(WeightStorage& storage) {
+  std::vector<ggml_backend_buffer_t> part_buffers;
+  for (const MappedFile& part : file_.parts()) {
+    // ggml takes a writable pointer; nothing ever writes to weights.
+    void* base = const_cast<std::byte*>(part.bytes().data());
+    storage.buffers.emplace_back(ggml_backend_cpu_buffer_from_ptr(base, part.bytes().size()));
+    ggml_backend_buffer_set_usage(storage.buffers.back().get(), GGML_BACKEND_BUFFER_USAGE_WEIGHTS);
+    part_buffers.push_back(storage.buffers.back().get());
+  }
+  for (const Copy& mapped : mapped_) {
+    const ggml_status status = ggml_backend_tensor_alloc(
+        part_buffers[mapped.source->part], mapped.target, const_cast<std::byte*>(mapped.source->data));
+    CHECK(status == GGML_STATUS_SUCCESS);
+    storage.n_bytes_mapped += mapped.source->n_bytes;
+  }
+}
+
+void WeightLoader::copy_all(const std::function<void(double)>& progress) {
+  if (copied_.empty()) return;
+  // Largest first, so that no thread is left with a big one at the end.
+  std::vector<Copy> order = copied_;
+  std::sort(order.begin(), order.end(),
+            [](const Copy& a, const Copy& b) { return a.source->n_bytes > b.source->n_bytes; });
+  size_t n_total = 0;
+  for (const Copy& copy : order) n_total += copy.source->n_bytes;
+
+  std::atomic<size_t> next = 0;
+  std::atomic<size_t> n_done = 0;
+  std::mutex mutex;
+  std::condition_variable finished;
+  int n_running = device_.n_threads();
+  std::exception_ptr failure;
+  const auto work = [&] {
+    unpin_current_thread();  // a pinned parent would keep all of us on one CPU
+    std::exception_ptr mine;
+    try {
+      for (size_t i = next++; i < order.size(); i = next++) {
+        const GgufTensor& source = *order[i].source;
+        copy_tensor(source, order[i].target);
+        file_.parts()[source.part].release(source.offset, source.n_bytes);
+        n_done += source.n_bytes;
+      }
+    } catch (...) {
+      mine = std::current_exception();
+      next = order.size();
+    }
+    const std::lock_guard lock(mutex);
+    if (mine) failure = mine;
+    --n_running;
+    finished.notify_one();
+  };
+  std::vector<std::thread> threads;
+  for (int i = 0; i < device_.n_threads(); ++i) threads.emplace_back(work);
+  {
+    using namespace std::chrono_literals;
+    std::unique_lock lock(mutex);
+    while (!finished.wait_for(lock, 100ms, [&] { return n_running == 0; })) {
+      if (progress) progress(static_cast<double>(n_done.load()) / static_cast<double>(n_total));
+    }
+  }
+  for (std::thread& thread : threads) thread.join();
+  if (failure) std::rethrow_exception(failure);
+  if (progress) progress(1.0);
+}
+
+}  // namespace forerun

@@ -1,0 +1,47 @@
+// The weights of a model as ggml tensors. They live in a WeightStorage
+// (weight_loader.h); nullptr: the model has no such tensor.
+#pragma once
+
+#include <ggml.h>
+
+#include <vector>
+
+namespace forerun {
+
+// y = (W x) * scale + bias
+struct Linear {
+  ggml_tensor* weight = nullptr;  // [n_in, n_out]
+  ggml_tensor* scale = nullptr;   // [1]; block-scaled 4-bit floats come with one
+  ggml_tensor* bias = nullptr;    // [n_out]
+};
+
+struct AttentionWeights {
+  ggml_tensor* norm = nullptr;       // [n_embd]
+  Linear qkv;                        // query, key and value in one matrix, or
+  Linear q, k, v;                    // one matrix each
+  Linear out;                        // [n_heads * head_dim, n_embd]
+  ggml_tensor* q_norm = nullptr;     // [head_dim]
+  ggml_tensor* k_norm = nullptr;     // [head_dim]
+  ggml_tensor* post_norm = nullptr;  // [n_embd]
+};
+
+struct MlpWeights {
+  ggml_tensor* norm = nullptr;       // [n_embd]
+  Linear gate, up;                   // [n_embd, n_ff]
+  Linear down;                       // [n_ff, n_embd]
+  ggml_tensor* post_norm = nullptr;  // [n_embd]
+};
+
+struct LayerWeights {
+  AttentionWeights attention;
+  MlpWeights mlp;
+};
+
+struct ModelWeights {
+  std::vector<LayerWeights> layers;
+  ggml_tensor* rope_factors = nullptr;  // [rope dims / 2]
+  ggml_tensor* output_norm = nullptr;   // [n_embd]
+  Linear head;                          // [n_embd, n_vocab]
+};
+
+}  // namespace forerun
