@@ -66,6 +66,10 @@ class Device {
   const DeviceInfo& info() const { return info_; }
   int n_threads() const { return n_threads_; }
 
+  // The workers that compute, for others to compute with; nullptr on GPUs.
+  ggml_threadpool* thread_pool() const { return threads_.get(); }
+  ggml_backend_dev_t raw() const { return device_; }
+
   // Whether tensors of this device can be read and written in place by the CPU.
   bool is_host() const { return is_host_; }
 

@@ -1,0 +1,55 @@
+# forerun's commands. The build itself is CMake's; this brings what it needs onto the
+# machine first (scripts/setup.sh), and does nothing twice.
+#
+#   make         build build/bin/forerun      CUDA=1: build-cuda/bin/forerun, for NVIDIA GPUs
+#   make demo    build, fetch the default model, answer a prompt
+#   make test    build, fetch and make the models, run every test (CUDA=1: those of build-cuda)
+#   make models  fetch the second real model, make the derived ones
+#   make setup   only what the build needs: packages and llama.cpp's sources
+#   make format  format all C++ sources
+#   make clean   remove the build folders (not the cache: docs/downloads.md)
+#
+# FORERUN_LLAMA_CPP=DIR builds against that llama.cpp tree instead of fetching one.
+
+preset := $(if $(filter-out 0,$(CUDA)),cuda,release)
+folder := $(if $(filter-out 0,$(CUDA)),build-cuda,build)
+models := scripts/models.py
+demo_prompt := Explain in two sentences why the sky is blue.
+
+# Steps depend on each other in ways make cannot see; the compilers run in parallel.
+.NOTPARALLEL:
+.PHONY: build setup demo test models format clean
+.DEFAULT_GOAL := build
+export FORERUN_LLAMA_CPP
+export FORERUN_REQUANTIZE := $(CURDIR)/$(folder)/bin/forerun-requantize
+
+build: setup
+	@scripts/build.sh $(preset) forerun
+
+setup:
+	@scripts/setup.sh packages build
+	@scripts/setup.sh llama >/dev/null
+
+demo: build
+	@$(models) fetch smollm2
+	@$(folder)/bin/forerun run -p "$(demo_prompt)"
+
+models: setup
+	@scripts/build.sh $(preset) forerun_requantize
+	@$(models) fetch smollm2 gemma3-270m
+	@$(models) make --all
+
+test: setup
+	@scripts/setup.sh packages test
+	@scripts/check_format.sh
+	@scripts/build.sh $(preset) all
+	@$(models) fetch smollm2 gemma3-270m
+	@$(models) make --all
+	@scripts/test.sh $(folder)
+
+format:
+	@scripts/setup.sh packages test
+	@scripts/check_format.sh --fix
+
+clean:
+	rm -rf build build-*

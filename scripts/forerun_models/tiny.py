@@ -1,0 +1,174 @@
+"""Writes a tiny model: random weights with the statistics of trained ones.
+
+Weights have variance 1 / fan-in, so activations keep their size through the layers;
+queries are a little larger, so that attention is far from uniform and a wrong mask
+or position shows; the head is scaled so that logits spread over several units.
+Gemma's embeddings enter the residual stream multiplied by the root of the width:
+there the last norm spreads the logits, or a tied head would only repeat its input.
+Each tensor's numbers depend on the seed and its name only.
+"""
+
+import math
+import zlib
+from pathlib import Path
+
+import gguf
+import numpy as np
+
+from . import vocabulary
+from .tiny_specs import TinySpec
+
+_CONTEXT = 1024
+_LOGIT_SPREAD = 2.5  # standard deviation of the logits
+
+
+def write_tiny(spec: TinySpec, path: Path) -> list[Path]:
+    """Writes `path`, or for a split model its parts beside it; returns the files."""
+    tensors = list(_tensors(spec))
+    per_part = math.ceil(len(tensors) / spec.n_parts) if spec.n_parts > 1 else 0
+    writer = gguf.GGUFWriter(path, spec.arch, split_max_tensors=per_part)
+    _write_keys(writer, spec)
+    for name, data in tensors:
+        # Vectors (norms, biases) stay F32, as every converter leaves them.
+        as_half = spec.weight_type == "F16" and data.ndim > 1
+        writer.add_tensor(name, data.astype(np.float16) if as_half else data)
+    writer.write_header_to_file(path)
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    return part_paths(spec, path)
+
+
+def part_paths(spec: TinySpec, path: Path) -> list[Path]:
+    """The files that write_tiny(spec, path) makes."""
+    if spec.n_parts == 1:
+        return [path]
+    n = spec.n_parts
+    return [path.with_name(f"{path.stem}-{i + 1:05d}-of-{n:05d}.gguf") for i in range(n)]
+
+
+def _vocabulary(spec: TinySpec) -> vocabulary.Vocabulary:
+    if spec.arch == "llama":
+        return vocabulary.sentence_piece(spec.chat)
+    return vocabulary.gemma() if spec.arch == "gemma3" else vocabulary.byte_pairs()
+
+
+def _write_keys(writer: gguf.GGUFWriter, spec: TinySpec) -> None:
+    writer.add_name(spec.name)
+    writer.add_description(f"random weights for tests, numpy PCG64, seed {spec.seed}")
+    writer.add_file_type(gguf.LlamaFileType.ALL_F32 if spec.weight_type == "F32" else gguf.LlamaFileType.MOSTLY_F16)
+    writer.add_context_length(_CONTEXT)
+    writer.add_embedding_length(spec.width)
+    writer.add_block_count(spec.n_layer)
+    writer.add_feed_forward_length(spec.n_ff)
+    writer.add_head_count(spec.n_head)
+    writer.add_head_count_kv(spec.n_head_kv)
+    writer.add_key_length(spec.head_size)
+    writer.add_value_length(spec.head_size)
+    writer.add_layer_norm_rms_eps(1e-5 if spec.arch == "llama" else 1e-6)
+    if spec.window:
+        writer.add_sliding_window(spec.window)
+    if isinstance(spec.window_pattern, int):
+        writer.add_uint32(f"{spec.arch}.attention.sliding_window_pattern", spec.window_pattern)
+    elif spec.window_pattern:
+        writer.add_array(f"{spec.arch}.attention.sliding_window_pattern", list(spec.window_pattern))
+    if spec.logit_softcap:
+        writer.add_final_logit_softcapping(spec.logit_softcap)
+    if spec.arch == "llama":
+        writer.add_vocab_size(len(_vocabulary(spec).texts))
+        writer.add_rope_dimension_count(spec.head_size)
+    _write_rope(writer, spec)
+    _vocabulary(spec).write(writer)
+
+
+def _write_rope(writer: gguf.GGUFWriter, spec: TinySpec) -> None:
+    rope = spec.rope
+    writer.add_rope_freq_base(rope.base)
+    if rope.base_swa:
+        writer.add_float32(f"{spec.arch}.rope.freq_base_swa", rope.base_swa)
+    if rope.scaling:
+        writer.add_rope_scaling_type(gguf.RopeScalingType(rope.scaling))
+        writer.add_rope_scaling_factor(rope.factor)
+    if rope.original_context:
+        writer.add_rope_scaling_orig_ctx_len(rope.original_context)
+
+
+def _tensors(spec: TinySpec):
+    """Yields (name, float32 array); a matrix is (rows, row length), as gguf wants it."""
+    n_vocab = len(_vocabulary(spec).texts)
+    d, q_size, kv_size = spec.width, spec.n_head * spec.head_size, spec.n_head_kv * spec.head_size
+    last_norm = 4.0 if spec.arch == "gemma3" else 1.0
+    head_gain = _LOGIT_SPREAD / last_norm
+    draw = _Drawer(spec.seed, spec.arch)
+
+    yield draw.matrix("token_embd.weight", n_vocab, d, head_gain)
+    if spec.rope.llama3_factors:
+        yield "rope_freqs.weight", _llama3_factors(spec)
+    for i in range(spec.n_layer):
+        layer = f"blk.{i}"
+        yield draw.norm(f"{layer}.attn_norm.weight", d)
+        q = draw.matrix(f"{layer}.attn_q.weight", q_size, d, 1.5)
+        k = draw.matrix(f"{layer}.attn_k.weight", kv_size, d)
+        v = draw.matrix(f"{layer}.attn_v.weight", kv_size, d)
+        biases = [draw.bias(f"{layer}.attn_{x}.bias", n) for x, n in [("q", q_size), ("k", kv_size), ("v", kv_size)]]
+        if spec.fused_qkv:
+            yield f"{layer}.attn_qkv.weight", np.concatenate([q[1], k[1], v[1]])
+            if spec.qkv_bias:
+                yield f"{layer}.attn_qkv.bias", np.concatenate([b[1] for b in biases])
+        else:
+            yield from (q, k, v)
+            if spec.qkv_bias:
+                yield from biases
+        yield draw.matrix(f"{layer}.attn_output.weight", d, q_size)
+        if spec.attn_out_bias:
+            yield draw.bias(f"{layer}.attn_output.bias", d)
+        if spec.arch in ("qwen3", "gemma3"):
+            yield draw.norm(f"{layer}.attn_q_norm.weight", spec.head_size)
+            yield draw.norm(f"{layer}.attn_k_norm.weight", spec.head_size)
+        if spec.arch == "gemma3":
+            yield draw.norm(f"{layer}.post_attention_norm.weight", d)
+        yield draw.norm(f"{layer}.ffn_norm.weight", d)
+        yield draw.matrix(f"{layer}.ffn_gate.weight", spec.n_ff, d)
+        yield draw.matrix(f"{layer}.ffn_up.weight", spec.n_ff, d)
+        yield draw.matrix(f"{layer}.ffn_down.weight", d, spec.n_ff)
+        if spec.mlp_bias:
+            yield draw.bias(f"{layer}.ffn_gate.bias", spec.n_ff)
+            yield draw.bias(f"{layer}.ffn_up.bias", spec.n_ff)
+            yield draw.bias(f"{layer}.ffn_down.bias", d)
+        if spec.arch == "gemma3":
+            yield draw.norm(f"{layer}.post_ffw_norm.weight", d)
+    yield draw.norm("output_norm.weight", d, last_norm)
+    if not spec.tied:
+        yield draw.matrix("output.weight", n_vocab, d, head_gain)
+    if spec.head_bias:
+        yield draw.bias("output.bias", n_vocab)
+
+
+class _Drawer:
+    def __init__(self, seed: int, arch: str):
+        self._key = [seed, zlib.crc32(arch.encode())]
+
+    def _normal(self, name: str, shape: tuple[int, ...]) -> np.ndarray:
+        seeds = np.random.SeedSequence([*self._key, zlib.crc32(name.encode())])
+        return np.random.Generator(np.random.PCG64(seeds)).standard_normal(shape, dtype=np.float32)
+
+    def matrix(self, name: str, n_rows: int, row_length: int, gain: float = 1.0):
+        return name, self._normal(name, (n_rows, row_length)) * np.float32(gain / math.sqrt(row_length))
+
+    def norm(self, name: str, n: int, mean: float = 1.0):
+        return name, np.float32(mean) * (1 + np.float32(0.1) * self._normal(name, (n,)))
+
+    def bias(self, name: str, n: int):
+        return name, np.float32(0.3) * self._normal(name, (n,))
+
+
+def _llama3_factors(spec: TinySpec) -> np.ndarray:
+    """Llama 3's division of the frequencies: high ones as they are, low ones by 8, a ramp between.
+
+    The original context is set so low that all three kinds occur.
+    """
+    factor, low, high, original_context = 8.0, 1.0, 4.0, 64.0
+    exponents = np.arange(0, spec.head_size, 2) / spec.head_size
+    wavelengths = 2 * math.pi * spec.rope.base**exponents
+    smooth = np.clip((original_context / wavelengths - low) / (high - low), 0.0, 1.0)
+    return (1.0 / ((1 - smooth) / factor + smooth)).astype(np.float32)

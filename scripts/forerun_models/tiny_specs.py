@@ -1,0 +1,139 @@
+"""Which tiny models there are: together they cover all that the engine claims to run."""
+
+from dataclasses import dataclass, replace
+
+# Every type that ggml can multiply with, in the order of its enum.
+WEIGHT_TYPES = (
+    "F16 Q4_0 Q4_1 Q5_0 Q5_1 Q8_0 Q2_K Q3_K Q4_K Q5_K Q6_K IQ2_XXS IQ2_XS IQ3_XXS IQ1_S IQ4_NL IQ3_S IQ2_S "
+    "IQ4_XS IQ1_M BF16 TQ1_0 TQ2_0 MXFP4 NVFP4 Q1_0 Q2_0"
+).split()
+
+# Head sizes of ggml's CUDA flash attention where keys and values have the same size.
+# 512 is there for grouped queries only.
+HEAD_SIZES = (40, 64, 72, 80, 96, 112, 128, 256, 512)
+
+
+@dataclass(frozen=True)
+class Rope:
+    """The rope keys of a GGUF. Context lengths are tiny so that each scaling shows in a short text."""
+
+    base: float = 10000.0
+    base_swa: float | None = None  # of windowed layers; absent means 10,000
+    scaling: str | None = None  # "linear" or "yarn"
+    factor: float = 1.0
+    original_context: int | None = None
+    llama3_factors: bool = False  # a rope_freqs tensor with Llama 3's factors
+
+
+@dataclass(frozen=True)
+class TinySpec:
+    name: str
+    arch: str
+    n_layer: int = 3
+    width: int = 256
+    n_ff: int = 512
+    n_head: int = 4
+    n_head_kv: int = 2
+    head_size: int = 64
+    weight_type: str = "F16"  # what Python writes: F32 or F16; others are requantised from it
+    tied: bool = True
+    qkv_bias: bool = False
+    attn_out_bias: bool = False
+    mlp_bias: bool = False
+    head_bias: bool = False
+    fused_qkv: bool = False
+    rope: Rope = Rope()
+    window: int | None = None
+    # Which layers are windowed: None leaves the key out (five of six), an integer n
+    # means all but every n-th, a tuple names each layer.
+    window_pattern: int | tuple[bool, ...] | None = None
+    logit_softcap: float | None = None
+    chat: bool = True
+    n_parts: int = 1
+    seed: int = 1
+
+
+def tiny_specs() -> list[TinySpec]:
+    """All tiny models but the requantised ones (TYPE_BASE in each of WEIGHT_TYPES)."""
+    return [TYPE_BASE, *_llama(), *_qwen2(), *_qwen3(), *_gemma3()]
+
+
+# The model that is requantised to every type. Rows of 256 and 512: one block of a
+# K-type and more than one.
+TYPE_BASE = TinySpec("tiny-llama-f32", "llama", n_layer=2, weight_type="F32")
+
+
+def _llama() -> list[TinySpec]:
+    small = TinySpec("", "llama", width=96, n_ff=160, n_head=3, n_head_kv=1)
+    models = [
+        TinySpec("tiny-llama", "llama", n_layer=4, width=128, n_ff=320, n_head=3, n_head_kv=1, weight_type="F32"),
+        replace(small, name="tiny-llama-untied", tied=False, chat=False),
+        replace(small, name="tiny-llama-bias", qkv_bias=True, attn_out_bias=True, mlp_bias=True),
+        replace(small, name="tiny-llama-fused", fused_qkv=True),
+        replace(small, name="tiny-llama-fused-bias", fused_qkv=True, qkv_bias=True),
+        replace(small, name="tiny-llama-linear", rope=Rope(scaling="linear", factor=4.0)),
+        replace(small, name="tiny-llama-yarn", rope=Rope(scaling="yarn", factor=4.0, original_context=64)),
+        replace(small, name="tiny-llama-rope3", rope=Rope(base=500000.0, llama3_factors=True)),
+        replace(small, name="tiny-llama-split", n_parts=3, tied=False),
+    ]
+    for i, size in enumerate(HEAD_SIZES):
+        grouped = size == 512 or i % 2 == 0
+        n_head = 2 if size >= 256 else 4
+        models.append(
+            TinySpec(
+                f"tiny-llama-h{size}", "llama", n_layer=2 if size >= 256 else 3, width=96, n_ff=128, n_head=n_head,
+                n_head_kv=n_head // 2 if grouped else n_head, head_size=size,
+            )
+        )  # fmt: skip
+    return models
+
+
+def _qwen2() -> list[TinySpec]:
+    small = TinySpec("", "qwen2", width=128, n_ff=224, n_head=2, n_head_kv=1, qkv_bias=True, rope=Rope(base=1000000.0))
+    return [
+        replace(small, name="tiny-qwen2"),
+        replace(small, name="tiny-qwen2-untied", n_layer=2, width=256, n_head_kv=2, head_size=128, tied=False, head_bias=True),
+        replace(small, name="tiny-qwen2-fused", fused_qkv=True),
+        replace(
+            small,
+            name="tiny-qwen2-yarn",
+            rope=Rope(base=1000000.0, scaling="yarn", factor=4.0, original_context=64),
+        ),
+    ]
+
+
+def _qwen3() -> list[TinySpec]:
+    small = TinySpec("", "qwen3", width=96, n_ff=160, head_size=128, rope=Rope(base=1000000.0))
+    return [
+        replace(small, name="tiny-qwen3"),
+        replace(small, name="tiny-qwen3-untied", n_head_kv=4, head_size=64, tied=False),
+        replace(small, name="tiny-qwen3-fused", fused_qkv=True, head_size=64),
+        replace(
+            small,
+            name="tiny-qwen3-yarn",
+            head_size=64,
+            rope=Rope(base=1000000.0, scaling="yarn", factor=4.0, original_context=64),
+        ),
+    ]
+
+
+def _gemma3() -> list[TinySpec]:
+    # Seven layers: five windowed, one global, one windowed.
+    small = TinySpec(
+        "", "gemma3", n_layer=7, width=96, n_ff=160, n_head=2, n_head_kv=1, head_size=64, window=16,
+        rope=Rope(base=1000000.0),
+    )  # fmt: skip
+    return [
+        replace(small, name="tiny-gemma3", head_size=256),
+        replace(small, name="tiny-gemma3-global", n_layer=3, window=None, n_head_kv=2),
+        replace(small, name="tiny-gemma3-softcap", logit_softcap=3.0, rope=Rope(base=1000000.0, base_swa=20000.0)),
+        replace(
+            small,
+            name="tiny-gemma3-linear",
+            head_size=128,
+            rope=Rope(base=1000000.0, scaling="linear", factor=8.0),
+        ),
+        replace(small, name="tiny-gemma3-pattern", n_layer=4, window_pattern=2),
+        replace(small, name="tiny-gemma3-layers", n_layer=4, window_pattern=(False, True, True, False), tied=False),
+        replace(small, name="tiny-gemma3-fused", n_layer=2, fused_qkv=True),
+    ]

@@ -1,0 +1,98 @@
+#include "bench/start_cost.h"
+
+#include <spawn.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <chrono>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/error.h"
+
+extern char** environ;
+
+namespace forerun {
+namespace {
+
+constexpr int kPromptTokens = 16;
+
+double peak_bytes() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return static_cast<double>(usage.ru_maxrss) * 1024.0;
+}
+
+// Runs a program and returns what it prints.
+std::string output_of(std::vector<std::string> arguments) {
+  std::vector<char*> argv;
+  for (std::string& argument : arguments) argv.push_back(argument.data());
+  argv.push_back(nullptr);
+  std::array<int, 2> ends{};
+  if (::pipe(ends.data()) != 0) fail(ErrorCode::kIo, "cannot make a pipe");
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
+  posix_spawn_file_actions_addclose(&actions, ends[0]);
+  pid_t child = 0;
+  const int failed = ::posix_spawn(&child, argv[0], &actions, nullptr, argv.data(), environ);
+  posix_spawn_file_actions_destroy(&actions);
+  ::close(ends[1]);
+  std::string output;
+  std::array<char, 4096> buffer{};
+  for (ssize_t n = 0; failed == 0 && (n = ::read(ends[0], buffer.data(), buffer.size())) > 0;) {
+    output.append(buffer.data(), static_cast<size_t>(n));
+  }
+  ::close(ends[0]);
+  int status = 0;
+  if (failed == 0) ::waitpid(child, &status, 0);
+  if (failed != 0 || !WIFEXITED(status) || WEXITSTATUS(status) != 0) {
+    fail(ErrorCode::kUnsupported, "the child process that measures loading failed");
+  }
+  return output;
+}
+
+}  // namespace
+
+StartCost measure_start(const std::string& engine, const ContenderOptions& options) {
+  const auto start = std::chrono::steady_clock::now();
+  std::optional<LoadedModel> loaded;
+  std::shared_ptr<Device> device;
+  std::unique_ptr<Contender> contender;
+  if (engine == "forerun") {
+    loaded = load_model(options.model, options.device);
+    contender = make_forerun_contender(loaded->model, options.n_context);
+  } else {
+    device = Device::open(options.device);
+    contender = make_libllama_contender(options, *device);
+  }
+  contender->read(kPromptTokens);
+  const std::chrono::duration<double, std::milli> elapsed = std::chrono::steady_clock::now() - start;
+  return {.first_token_ms = elapsed.count(), .peak_bytes = peak_bytes()};
+}
+
+StartCost measure_start_in_child(const std::string& engine, const ContenderOptions& options) {
+  std::vector<std::string> arguments{"/proc/self/exe",
+                                     "bench",
+                                     "start",
+                                     "--engine",
+                                     engine,
+                                     "-m",
+                                     std::filesystem::absolute(options.model).string(),
+                                     "--device",
+                                     options.device.name,
+                                     "-c",
+                                     std::to_string(options.n_context)};
+  if (options.device.n_threads > 0) {
+    arguments.insert(arguments.end(), {"-t", std::to_string(options.device.n_threads)});
+  }
+  if (!options.device.pin_threads) arguments.emplace_back("--no-pin");
+  const auto result = nlohmann::json::parse(output_of(std::move(arguments)));
+  return {.first_token_ms = result.at("first_token_ms"), .peak_bytes = result.at("peak_bytes")};
+}
+
+}  // namespace forerun

@@ -1,0 +1,15 @@
+// The commands of `forerun`. Each adds itself to the command line and runs when it
+// was chosen; what it throws becomes one line on standard error.
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+namespace forerun {
+
+void add_run_command(CLI::App& app);
+void add_chat_command(CLI::App& app);
+void add_info_command(CLI::App& app);
+void add_tokenize_command(CLI::App& app);
+void add_bench_command(CLI::App& app);
+
+}  // namespace forerun

@@ -1,0 +1,129 @@
+// forerun info: what a model file holds.
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "cli/commands.h"
+#include "cli/model_options.h"
+#include "cli/output.h"
+#include "gguf/gguf_file.h"
+#include "model/model.h"
+
+namespace forerun {
+namespace {
+
+struct InfoOptions {
+  std::string model{kDefaultModel};
+  bool metadata = false;
+  bool json = false;
+};
+
+struct Summary {
+  int64_t n_parameters = 0;
+  std::map<std::string, size_t> bytes_by_type;
+};
+
+Summary summarise(const GgufFile& file) {
+  Summary summary;
+  for (const GgufTensor& tensor : file.tensors()) {
+    summary.n_parameters += tensor.shape[0] * tensor.shape[1] * tensor.shape[2] * tensor.shape[3];
+    summary.bytes_by_type[ggml_type_name(tensor.type)] += tensor.n_bytes;
+  }
+  return summary;
+}
+
+std::string weights_line(const Summary& summary) {
+  std::string line;
+  for (const auto& [type, n_bytes] : summary.bytes_by_type) {
+    line += fmt::format("{}{} {:.1f} MB", line.empty() ? "" : ", ", type,
+                        static_cast<double>(n_bytes) / 1e6);
+  }
+  return line;
+}
+
+void print_text(const GgufFile& file, const ModelConfig& config, const Vocabulary& vocabulary,
+                bool has_template) {
+  const Summary summary = summarise(file);
+  const auto row = [](const char* name, const std::string& value) {
+    std::printf("%-14s %s\n", name, value.c_str());
+  };
+  row("file",
+      fmt::format("{} ({:.1f} MB{})", file.path().string(), static_cast<double>(file.n_bytes()) / 1e6,
+                  file.parts().size() > 1 ? fmt::format(" in {} parts", file.parts().size()) : ""));
+  if (!config.name.empty()) row("name", config.name);
+  row("architecture", config.architecture);
+  row("parameters", fmt::format("{:.1f} million", static_cast<double>(summary.n_parameters) / 1e6));
+  row("layers", fmt::format("{} ({} blocks)", config.n_layers, 2 * config.n_layers));
+  row("width", fmt::format("{}, MLP {}", config.n_embd, config.n_ff));
+  row("heads", fmt::format("{} of size {}, {} for keys and values", config.n_heads, config.head_dim,
+                           config.n_kv_heads));
+  if (config.window > 0) row("window", fmt::format("{} tokens", config.window));
+  row("context", fmt::format("{} tokens", config.n_ctx_train));
+  row("vocabulary", fmt::format("{} tokens, {}", vocabulary.n_tokens(), vocabulary.kind_name()));
+  row("chat template", has_template ? "yes" : "no");
+  row("weights", weights_line(summary));
+}
+
+nlohmann::ordered_json to_json(const GgufFile& file, const ModelConfig& config,
+                               const Vocabulary& vocabulary, bool has_template) {
+  const Summary summary = summarise(file);
+  return {{"path", file.path().string()},
+          {"size_bytes", file.n_bytes()},
+          {"name", config.name},
+          {"architecture", config.architecture},
+          {"n_parameters", summary.n_parameters},
+          {"n_layers", config.n_layers},
+          {"n_embd", config.n_embd},
+          {"n_ff", config.n_ff},
+          {"n_heads", config.n_heads},
+          {"n_kv_heads", config.n_kv_heads},
+          {"head_dim", config.head_dim},
+          {"window", config.window},
+          {"n_ctx_train", config.n_ctx_train},
+          {"n_vocab", vocabulary.n_tokens()},
+          {"tokenizer", vocabulary.kind_name()},
+          {"chat_template", has_template},
+          {"weight_bytes", summary.bytes_by_type}};
+}
+
+void info(const InfoOptions& options) {
+  const GgufFile file = GgufFile::open(resolve_model(options.model));
+  const GgufMetadata metadata = file.metadata();
+  const ModelConfig config = architecture_of(file).config(metadata);
+  const Vocabulary vocabulary = Vocabulary::load(metadata);
+  const bool has_template = ChatTemplate::from(metadata).has_value();
+  if (options.json) {
+    nlohmann::ordered_json object = to_json(file, config, vocabulary, has_template);
+    if (options.metadata) {
+      for (const std::string& key : metadata.keys()) object["metadata"][key] = metadata.describe(key);
+    }
+    print_json(object);
+    return;
+  }
+  print_text(file, config, vocabulary, has_template);
+  if (!options.metadata) return;
+  std::printf("\n");
+  for (const std::string& key : metadata.keys()) {
+    std::printf("%s = %s\n", key.c_str(),
+                nlohmann::ordered_json(metadata.describe(key))
+                    .dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace)
+                    .c_str());
+  }
+}
+
+}  // namespace
+
+void add_info_command(CLI::App& app) {
+  auto options = std::make_shared<InfoOptions>();
+  CLI::App* command = app.add_subcommand("info", "Show what a model file holds");
+  command->add_option("model", options->model, "Path of a GGUF file, or a name")->capture_default_str();
+  command->add_flag("--metadata", options->metadata, "Show every metadata key too");
+  command->add_flag("--json", options->json, "Print one JSON object");
+  command->callback([options] { info(*options); });
+}
+
+}  // namespace forerun

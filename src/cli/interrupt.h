@@ -1,0 +1,19 @@
+// Ctrl-C: stops the answer that is being made, not the program.
+#pragma once
+
+namespace forerun {
+
+// While one lives, SIGINT only sets a flag. The second Ctrl-C in a row without
+// anybody asking for the flag ends the program as usual.
+class InterruptGuard {
+ public:
+  InterruptGuard();
+  ~InterruptGuard();
+  InterruptGuard(const InterruptGuard&) = delete;
+  InterruptGuard& operator=(const InterruptGuard&) = delete;
+
+  // Whether Ctrl-C was pressed since the last call.
+  static bool take();
+};
+
+}  // namespace forerun

@@ -1,0 +1,54 @@
+#include <clocale>
+#include <cstdio>
+#include <exception>
+#include <new>
+#include <string>
+
+#include "cli/commands.h"
+#include "core/error.h"
+#include "gguf/ggml_log.h"
+
+namespace {
+
+// Whatever went wrong, one line.
+int report(const std::string& message) {
+  std::string line = message;
+  for (char& c : line) {
+    if (c == '\n' || c == '\r') c = ' ';
+  }
+  std::fflush(stdout);
+  std::fprintf(stderr, "forerun: %s\n", line.c_str());
+  return 1;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  std::setlocale(LC_CTYPE, "");
+  forerun::silence_ggml_log();
+  CLI::App app{"forerun: faster answers from any GGUF language model, word for word the same"};
+  app.name("forerun");
+  app.require_subcommand(1);
+  app.set_version_flag("--version", FORERUN_VERSION);
+  app.get_formatter()->column_width(34);
+  app.footer("Try:  forerun run -p \"Why is the sky blue?\"\n      forerun run --help");
+  forerun::add_run_command(app);
+  forerun::add_chat_command(app);
+  forerun::add_info_command(app);
+  forerun::add_tokenize_command(app);
+  forerun::add_bench_command(app);
+  try {
+    app.parse(argc, argv);
+    return 0;
+  } catch (const CLI::Success& success) {  // --help, --version
+    return app.exit(success);
+  } catch (const CLI::ParseError& error) {
+    return report(std::string(error.what()) + " (see 'forerun --help')");
+  } catch (const forerun::Error& error) {
+    return report(error.what());
+  } catch (const std::bad_alloc&) {
+    return report("out of memory");
+  } catch (const std::exception& error) {
+    return report(error.what());
+  }
+}

@@ -1,0 +1,95 @@
+#include "cli/output.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <cstdio>
+#include <vector>
+
+#include "text/utf8.h"
+
+namespace forerun {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::vector<int32_t> ids(std::span<const TokenId> tokens) {
+  std::vector<int32_t> result;
+  for (const TokenId token : tokens) result.push_back(to_int(token));
+  return result;
+}
+
+double per_token(double ms, int n) {
+  return n > 0 ? ms / n : 0;
+}
+
+Json logprob_json(const TokenLogprob& entry, const Vocabulary& vocabulary) {
+  const std::string bytes = vocabulary.piece(entry.token, ControlTokens::kRendered);
+  Utf8Stream utf8;
+  const std::string text = utf8.push(bytes) + utf8.flush();
+  // JSON has no infinity; an impossible token has a very small probability instead.
+  constexpr double kLowest = -9999.0;
+  return {{"id", to_int(entry.token)},
+          {"token", text},
+          {"logprob", std::isfinite(entry.logprob) ? static_cast<double>(entry.logprob) : kLowest}};
+}
+
+std::string_view in_words(StopReason reason) {
+  switch (reason) {
+    case StopReason::kEndOfText: return "end of text";
+    case StopReason::kLimit: return "token limit";
+    case StopReason::kStopString: return "stop text";
+    case StopReason::kContextFull: return "context full (a larger one: -c)";
+    case StopReason::kCancelled: return "interrupted";
+  }
+  return "";
+}
+
+}  // namespace
+
+Json timings_json(const Timings& timings) {
+  return {{"cache_n", timings.n_cached},
+          {"prompt_n", timings.n_prompt},
+          {"prompt_ms", timings.prompt_ms},
+          {"prompt_per_token_ms", per_token(timings.prompt_ms, timings.n_prompt)},
+          {"prompt_per_second", timings.prompt_per_second()},
+          {"predicted_n", timings.n_predicted},
+          {"predicted_ms", timings.predicted_ms},
+          {"predicted_per_token_ms", per_token(timings.predicted_ms, timings.n_predicted)},
+          {"predicted_per_second", timings.predicted_per_second()}};
+}
+
+Json generation_json(const Generation& generation, std::span<const TokenId> prompt,
+                     const Vocabulary& vocabulary) {
+  Json object{{"text", generation.text},
+              {"tokens", ids(generation.tokens)},
+              {"prompt_tokens", ids(prompt)},
+              {"stop_reason", to_string(generation.stop_reason)},
+              {"seed", generation.seed}};
+  if (!generation.logprobs.empty()) {
+    Json& list = object["logprobs"] = Json::array();
+    for (const TokenLogprobs& token : generation.logprobs) {
+      Json entry = logprob_json(token.chosen, vocabulary);
+      Json& top = entry["top_logprobs"] = Json::array();
+      for (const TokenLogprob& candidate : token.top) top.push_back(logprob_json(candidate, vocabulary));
+      list.push_back(std::move(entry));
+    }
+  }
+  object["timings"] = timings_json(generation.timings);
+  return object;
+}
+
+std::string statistics_line(const Generation& generation) {
+  const Timings& t = generation.timings;
+  const std::string cached = t.n_cached > 0 ? fmt::format(" (and {} from before)", t.n_cached) : "";
+  return fmt::format(
+      "prompt: {} tokens{}, {:.1f} per second | answer: {} tokens, {:.1f} per second | {}", t.n_prompt,
+      cached, t.prompt_per_second(), t.n_predicted, t.predicted_per_second(),
+      in_words(generation.stop_reason));
+}
+
+void print_json(const Json& object) {
+  std::printf("%s\n", object.dump(-1, ' ', false, Json::error_handler_t::replace).c_str());
+}
+
+}  // namespace forerun

@@ -1,0 +1,23 @@
+// How results are shown: JSON objects, and the line of statistics.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "engine/generation.h"
+#include "text/vocabulary.h"
+
+namespace forerun {
+
+// With the field names of llama-server's `timings`.
+nlohmann::ordered_json timings_json(const Timings& timings);
+
+nlohmann::ordered_json generation_json(const Generation& generation, std::span<const TokenId> prompt,
+                                       const Vocabulary& vocabulary);
+
+std::string statistics_line(const Generation& generation);
+
+// One line on standard output. Bytes that are no UTF-8 are replaced.
+void print_json(const nlohmann::ordered_json& object);
+
+}  // namespace forerun

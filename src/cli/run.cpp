@@ -1,0 +1,119 @@
+// forerun run: one prompt, one answer.
+#include <unistd.h>
+
+#include <cstdio>
+#include <fstream>
+#include <iostream>
+#include <iterator>
+#include <memory>
+#include <string>
+
+#include "cli/commands.h"
+#include "cli/generation_options.h"
+#include "cli/interrupt.h"
+#include "cli/model_options.h"
+#include "cli/output.h"
+#include "core/error.h"
+#include "engine/generator.h"
+
+namespace forerun {
+namespace {
+
+struct RunOptions {
+  ModelOptions model;
+  GenerationFlags generation;
+  CLI::Option* prompt_given = nullptr;
+  std::string prompt;
+  std::string file;
+  std::string system;
+  bool raw = false;
+  bool json = false;
+};
+
+std::string read_all(std::istream& stream) {
+  return {std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
+}
+
+std::string read_prompt(const RunOptions& options) {
+  if (options.prompt_given->count() > 0) return options.prompt;
+  if (!options.file.empty() && options.file != "-") {
+    std::ifstream stream(options.file, std::ios::binary);
+    std::string text = stream ? read_all(stream) : "";
+    if (!stream) fail(ErrorCode::kNotFound, "cannot read the prompt from {}", options.file);
+    return text;
+  }
+  if (options.file.empty() && ::isatty(STDIN_FILENO) != 0) {
+    fail(ErrorCode::kInvalidArgument,
+         "no prompt: use -p TEXT, -f FILE, or pipe one in ('forerun chat' for a conversation)");
+  }
+  return read_all(std::cin);
+}
+
+std::vector<TokenId> prompt_tokens(const RunOptions& options, const LoadedModel& loaded,
+                                   const std::string& prompt) {
+  if (options.raw || !loaded.chat_template) {
+    if (!options.system.empty()) {
+      fail(ErrorCode::kInvalidArgument, "--system needs a chat template: {}",
+           options.raw ? "leave out --raw" : "this model has none");
+    }
+    return loaded.vocabulary.tokenize(prompt, {.parse_special = options.raw});
+  }
+  std::vector<ChatMessage> messages;
+  if (!options.system.empty()) messages.push_back({.role = "system", .content = options.system});
+  messages.push_back({.role = "user", .content = prompt});
+  return loaded.vocabulary.tokenize_rendered(
+      loaded.chat_template->render(messages, /*add_generation_prompt=*/true));
+}
+
+void run(const RunOptions& options) {
+  const std::string prompt = read_prompt(options);
+  if (prompt.empty()) fail(ErrorCode::kInvalidArgument, "the prompt is empty");
+  const LoadedModel loaded = load(options.model);
+  const GenerationOptions generation_opts = generation_options(options.generation, loaded.vocabulary);
+  Executor executor(loaded.model, executor_options(options.model, loaded.model->config()));
+  Generator generator(executor, loaded.vocabulary);
+  const std::vector<TokenId> tokens = prompt_tokens(options, loaded, prompt);
+
+  const InterruptGuard interrupts;
+  const Generation generation = generator.generate(tokens, generation_opts, [&](std::string_view text) {
+    if (!options.json) {
+      std::fwrite(text.data(), 1, text.size(), stdout);
+      std::fflush(stdout);
+    }
+    return !InterruptGuard::take();
+  });
+  if (options.json) {
+    print_json(generation_json(generation, tokens, loaded.vocabulary));
+    return;
+  }
+  std::printf("\n");
+  std::fflush(stdout);
+  std::fprintf(stderr, "\n%s\n", statistics_line(generation).c_str());
+}
+
+}  // namespace
+
+void add_run_command(CLI::App& app) {
+  auto options = std::make_shared<RunOptions>();
+  CLI::App* command = app.add_subcommand("run", "Answer one prompt");
+  options->prompt_given = command->add_option("-p,--prompt", options->prompt, "The prompt");
+  command
+      ->add_option("-f,--file", options->file,
+                   "Read the prompt from a file (-: standard input, the default)")
+      ->excludes(options->prompt_given);
+  command->add_option("--system", options->system, "A system message before the prompt");
+  command->add_flag("--raw", options->raw,
+                    "Continue the prompt as it is, without the model's chat template");
+  command->add_flag("--json", options->json, "Print one JSON object instead of text");
+  add_model_options(*command, options->model);
+  add_generation_options(*command, options->generation);
+  command->footer(
+      "The answer goes to standard output, statistics to standard error.\n"
+      "Examples:\n"
+      "  forerun run -p \"Name three rivers.\"\n"
+      "  cat report.txt | forerun run --system \"Summarise the text.\"\n"
+      "  forerun run -m model.gguf --raw -p \"Once upon a time\" -n 64 --temp 0");
+  command->callback([options] { run(*options); });
+}
+
+}  // namespace forerun

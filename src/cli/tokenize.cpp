@@ -1,0 +1,69 @@
+// forerun tokenize: a text's tokens.
+#include <cstdio>
+#include <iostream>
+#include <iterator>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "cli/commands.h"
+#include "cli/output.h"
+#include "engine/model_names.h"
+#include "gguf/gguf_file.h"
+#include "text/utf8.h"
+#include "text/vocabulary.h"
+
+namespace forerun {
+namespace {
+
+struct TokenizeCommand {
+  std::string model{kDefaultModel};
+  CLI::Option* text_given = nullptr;
+  std::string text;
+  bool no_special = false;
+  bool parse_special = false;
+  bool json = false;
+};
+
+void tokenize(const TokenizeCommand& options) {
+  const GgufFile file = GgufFile::open(resolve_model(options.model));
+  const Vocabulary vocabulary = Vocabulary::load(file.metadata());
+  const std::string text =
+      options.text_given->count() > 0
+          ? options.text
+          : std::string(std::istreambuf_iterator<char>(std::cin), std::istreambuf_iterator<char>());
+  const auto tokens = vocabulary.tokenize(
+      text, {.add_special = !options.no_special, .parse_special = options.parse_special});
+  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  for (const TokenId token : tokens) {
+    // One at a time, so a character that several tokens share shows as U+FFFD in each.
+    Utf8Stream utf8;
+    const std::string piece =
+        utf8.push(vocabulary.piece(token, ControlTokens::kRendered)) + utf8.flush();
+    if (options.json) {
+      list.push_back({{"id", to_int(token)}, {"piece", piece}});
+    } else {
+      std::printf("%7d  %s\n", to_int(token), nlohmann::ordered_json(piece).dump().c_str());
+    }
+  }
+  if (options.json) print_json({{"tokens", list}});
+}
+
+}  // namespace
+
+void add_tokenize_command(CLI::App& app) {
+  auto options = std::make_shared<TokenizeCommand>();
+  CLI::App* command = app.add_subcommand("tokenize", "Show a text's tokens");
+  command->add_option("-m,--model", options->model, "Path of a GGUF file, or a name")
+      ->capture_default_str();
+  options->text_given =
+      command->add_option("-p,--prompt", options->text, "The text (default: standard input)");
+  command->add_flag("--no-special", options->no_special,
+                    "Leave out the tokens that begin or end a text");
+  command->add_flag("--parse-special", options->parse_special,
+                    "Read names of control tokens as those tokens");
+  command->add_flag("--json", options->json, "Print one JSON object");
+  command->callback([options] { tokenize(*options); });
+}
+
+}  // namespace forerun

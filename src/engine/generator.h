@@ -1,0 +1,53 @@
+// Answers prompts, one after the other, with one model.
+//
+// Keeps the keys and values of the last text, so that a prompt which continues it
+// (the next turn of a conversation) is read only from where it differs.
+//
+// Not thread-safe.
+#pragma once
+
+#include <functional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "engine/generation.h"
+#include "model/executor.h"
+#include "sampling/sampler.h"
+#include "text/vocabulary.h"
+
+namespace forerun {
+
+class Generator {
+ public:
+  // Both must outlive it.
+  Generator(Executor& executor, const Vocabulary& vocabulary);
+
+  // Gets text as it is made, in whole UTF-8 characters; returns whether to go on.
+  using OnText = std::function<bool(std::string_view)>;
+
+  // Throws Error: an empty prompt, one that does not fit into the context, options
+  // that make no sense.
+  Generation generate(std::span<const TokenId> prompt, const GenerationOptions& options,
+                      const OnText& on_text);
+
+ private:
+  // Makes the sequence hold a beginning of `prompt`, as much of it as the last text
+  // shares; returns how many tokens that is.
+  int reuse(std::span<const TokenId> prompt);
+  // Reads tokens after the committed ones and commits them; logits of the last.
+  std::span<const float> read(std::span<const TokenId> tokens);
+  // One more token. nullopt: the context is full.
+  std::optional<std::span<const float>> step(TokenId token);
+
+  Executor& executor_;
+  const Vocabulary& vocabulary_;
+  SequenceId sequence_;
+  std::vector<TokenId> committed_;
+  Pass pass_;
+  std::vector<NodeId> path_;
+  SamplerScratch sampler_scratch_;
+  LogprobScratch logprob_scratch_;
+};
+
+}  // namespace forerun

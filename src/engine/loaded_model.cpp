@@ -1,0 +1,31 @@
+#include "engine/loaded_model.h"
+
+#include <future>
+
+#include "core/cpu_topology.h"
+#include "core/error.h"
+
+namespace forerun {
+
+LoadedModel load_model(const std::filesystem::path& path, const DeviceOptions& device,
+                       const std::function<void(double)>& progress) {
+  GgufFile file = GgufFile::open(path);
+  architecture_of(file);  // before anything is loaded: the likeliest thing to be wrong
+
+  const GgufMetadata metadata = file.metadata();  // stays valid when `file` is moved
+  auto vocabulary = std::async(std::launch::async, [metadata] {
+    unpin_current_thread();
+    return Vocabulary::load(metadata);
+  });
+  std::shared_ptr<const Model> model = Model::load(std::move(file), Device::open(device), progress);
+  LoadedModel loaded{.model = model,
+                     .vocabulary = vocabulary.get(),
+                     .chat_template = ChatTemplate::from(model->file().metadata())};
+  if (loaded.vocabulary.n_tokens() != static_cast<size_t>(model->config().n_vocab)) {
+    fail(ErrorCode::kInvalidFile, "{} has {} tokens in its vocabulary but {} rows in its embedding",
+         path.string(), loaded.vocabulary.n_tokens(), model->config().n_vocab);
+  }
+  return loaded;
+}
+
+}  // namespace forerun

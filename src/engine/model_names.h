@@ -1,0 +1,23 @@
+// Models by name: where they are kept, and how one that is missing is fetched.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace forerun {
+
+constexpr std::string_view kDefaultModel = "smollm2";
+
+// ${XDG_CACHE_HOME:-~/.cache}/forerun/models
+std::filesystem::path models_folder();
+
+// The file of a model given by name or by path. Throws Error: a name that is not
+// there yet says which command fetches or makes it.
+std::filesystem::path resolve_model(const std::string& name_or_path);
+
+// The names that are there now.
+std::vector<std::string> available_models();
+
+}  // namespace forerun

@@ -1,0 +1,103 @@
+// From logits to a token: the final distribution, and the draw from it.
+//
+// The order is that of llama.cpp's default chain (samplers it has by default off and
+// we do not have left out):
+//
+//   logit bias -> penalties -> top-k -> top-p -> min-p -> temperature -> draw
+//
+// so truncation looks at the model's own probabilities and temperature reshapes what
+// it left. Differences to llama.cpp: of equal logits the lowest token ids are kept
+// (there the order depends on the sort); repeat_last_n -1 means the whole context;
+// NaN logits count as -infinity; and the draw.
+//
+// The draw is the Gumbel-max trick (Gumbel 1954; Maddison, Tarlow, Minka: "A* Sampling",
+// 2014) with noise keyed by (seed, position, token): the token with the largest
+// log-probability + noise has exactly the distribution's probabilities, and depends on
+// nothing but logits, options, seed and position. Two samplers whose distributions are
+// alike mostly draw the same token, which is why a sampling drafter uses this draw too.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "core/ids.h"
+#include "sampling/keyed_noise.h"
+#include "sampling/options.h"
+#include "sampling/sampler_state.h"
+#include "sampling/vocab_ops.h"
+
+namespace forerun {
+
+// Candidate i is tokens[i] with log-probability logprobs[i]. Each token occurs once, in
+// no particular order, with a probability above 0; the probabilities sum to 1.
+struct Distribution {
+  std::vector<TokenId> tokens;
+  std::vector<float> logprobs;
+
+  size_t size() const { return tokens.size(); }
+
+  // -infinity for a token that is no candidate. Searches.
+  float logprob(TokenId token) const;
+};
+
+// Buffers of one thread's sampling, grown on first use and then reused, so that steady
+// sampling allocates nothing. One serves any number of samplers, one at a time.
+struct SamplerScratch {
+  std::vector<float> logits;      // after bias and penalties
+  std::vector<int32_t> counts;    // per token of the vocabulary; 0 between calls
+  std::vector<TokenId> seen;      // tokens with a count
+  std::vector<ScoredToken> kept;  // after truncation
+  SelectionScratch selection;
+  Distribution distribution;
+};
+
+// The sampling of one request. Immutable after construction and safe to use from any
+// thread, each with its own scratch.
+class Sampler {
+ public:
+  // Throws Error{kInvalidArgument} if the options make no sense (validate()).
+  Sampler(SamplingOptions options, int n_vocab);
+
+  const SamplingOptions& options() const { return options_; }
+
+  // The seed in use: the options', or the one taken from the operating system. It then
+  // has 53 bits, so that it survives JSON readers that know only doubles.
+  uint64_t seed() const { return seed_; }
+
+  // The state after `text` (the prompt: penalties count it too). Empty and free of
+  // cost when no penalty is on.
+  SamplerState state_after(std::span<const TokenId> text) const;
+
+  // The final distribution of the token after the state's text. It lies in `scratch`
+  // and is valid until its next use; copy it to keep it. When greedy, the one most
+  // probable token. Expects one logit per token of the vocabulary. Throws
+  // Error{kInvalidArgument} when no token is left (all forbidden or NaN).
+  const Distribution& distribution(std::span<const float> logits, const SamplerState& state,
+                                   SamplerScratch& scratch) const;
+
+  // The token at `position` (its own, not that of the token before). Does not depend
+  // on the order of the candidates.
+  TokenId draw(const Distribution& distribution, Position position) const;
+
+  // draw(distribution(logits, state, scratch), position).
+  TokenId sample(std::span<const float> logits, const SamplerState& state, Position position,
+                 SamplerScratch& scratch) const;
+
+ private:
+  std::span<const float> adjust(std::span<const float> logits, const SamplerState& state,
+                                SamplerScratch& scratch) const;
+  void penalise(const SamplerState& state, SamplerScratch& scratch) const;
+  void truncate(std::span<const float> logits, float max, SamplerScratch& scratch) const;
+  size_t n_kept(std::span<const ScoredToken> sorted, const MassTarget& top_p) const;
+  bool has_top_k() const { return options_.top_k > 0 && options_.top_k < n_vocab_; }
+  float min_p_threshold(float max) const;
+
+  SamplingOptions options_;
+  int n_vocab_;
+  uint64_t seed_;
+  KeyedNoise noise_;
+  double log_min_p_;  // -infinity when off
+};
+
+}  // namespace forerun
