@@ -10,6 +10,7 @@
 #   make clean   remove the build folders (not the cache: docs/downloads.md)
 #
 # FORERUN_LLAMA_CPP=DIR builds against that llama.cpp tree instead of fetching one.
+# CUDAARCHS=90 (say) with CUDA=1 builds for that GPU architecture instead of this machine's.
 
 preset := $(if $(filter-out 0,$(CUDA)),cuda,release)
 folder := $(if $(filter-out 0,$(CUDA)),build-cuda,build)

@@ -4,7 +4,6 @@
 find_package(Threads REQUIRED)
 find_package(CLI11 REQUIRED)
 find_package(nlohmann_json REQUIRED)
-find_package(spdlog REQUIRED)
 
 set(FORERUN_SOURCE_DIR "${CMAKE_CURRENT_SOURCE_DIR}/src")
 
@@ -34,6 +33,9 @@ function(forerun_library name)
   endif()
 endfunction()
 
+# What a sanitizer build needs.
+add_custom_target(unit_tests)
+
 # forerun_test(<program> LABEL <label> SOURCES ... [DEPENDS ...])
 function(forerun_test name)
   cmake_parse_arguments(arg "" "LABEL" "SOURCES;DEPENDS" ${ARGN})
@@ -41,5 +43,8 @@ function(forerun_test name)
   include(GoogleTest)
   add_executable(${name} ${arg_SOURCES})
   target_link_libraries(${name} PRIVATE forerun_options ${arg_DEPENDS} GTest::gtest GTest::gmock GTest::gtest_main)
+  if(arg_LABEL STREQUAL unit)
+    add_dependencies(unit_tests ${name})
+  endif()
   gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 PROPERTIES LABELS ${arg_LABEL} TIMEOUT 900)
 endfunction()

@@ -36,7 +36,10 @@ set(GGML_CUDA ${FORERUN_CUDA} CACHE INTERNAL "")
 set(GGML_CUDA_NCCL OFF CACHE INTERNAL "")
 set(GGML_NATIVE ${FORERUN_NATIVE} CACHE INTERNAL "")
 
+# It asks git for its version, which the unpacked tree does not know.
+set(GIT_EXECUTABLE false)
 add_subdirectory("${FORERUN_LLAMA_CPP}" llama.cpp EXCLUDE_FROM_ALL SYSTEM)
+unset(GIT_EXECUTABLE)
 
 include(cmake/amx.cmake)
 

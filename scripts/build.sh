@@ -31,9 +31,13 @@ fi
 if [ ! -e "$folder/build.ninja" ] || ! grep -qxF "FORERUN_LLAMA_CPP:PATH=$llama" "$folder/CMakeCache.txt"; then
   echo "forerun: configuring $folder"
   log=$(mktemp)
-  if ! cmake --preset "$preset" -DFORERUN_LLAMA_CPP="$llama" >"$log" 2>&1; then
+  if ! cmake --preset "$preset" -DFORERUN_LLAMA_CPP="$llama" \
+    ${CUDAARCHS:+-DCMAKE_CUDA_ARCHITECTURES="$CUDAARCHS"} >"$log" 2>&1; then
+    rm -f "$folder/build.ninja"
+    ! grep -q 'no GPU was detected' "$log" ||
+      fail "no GPU to build for on this machine: name its architecture, e.g. 'CUDAARCHS=90 make CUDA=1' for an H200"
     sed -n '/^CMake Error/,$p' "$log" >&2
-    rm -f "$log" "$folder/build.ninja"
+    rm -f "$log"
     fail "configuring failed for the reason above: if something is missing, install it and try again"
   fi
   rm -f "$log"

@@ -14,7 +14,7 @@ ctest --test-dir "$folder" --output-on-failure --no-tests=error -L unit --parall
 ctest --test-dir "$folder" --output-on-failure --no-tests=error -LE unit
 
 if [ "$folder" = build ]; then
-  "$scripts/build.sh" asan all
+  "$scripts/build.sh" asan unit_tests
   ctest --test-dir build-asan --output-on-failure --no-tests=error -L unit --parallel "$jobs"
 fi
 echo "forerun: all tests passed"

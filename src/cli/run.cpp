@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <iterator>
@@ -26,6 +27,7 @@ struct RunOptions {
   std::string prompt;
   std::string file;
   std::string system;
+  std::string prompt_cache;
   bool raw = false;
   bool json = false;
 };
@@ -74,6 +76,9 @@ void run(const RunOptions& options) {
   Generator generator(executor, loaded.vocabulary);
   const std::vector<TokenId> tokens = prompt_tokens(options, loaded, prompt);
 
+  if (!options.prompt_cache.empty() && std::filesystem::exists(options.prompt_cache)) {
+    generator.restore(options.prompt_cache);
+  }
   const InterruptGuard interrupts;
   const Generation generation = generator.generate(tokens, generation_opts, [&](std::string_view text) {
     if (!options.json) {
@@ -82,6 +87,7 @@ void run(const RunOptions& options) {
     }
     return !InterruptGuard::take();
   });
+  if (!options.prompt_cache.empty()) generator.save(options.prompt_cache);
   if (options.json) {
     print_json(generation_json(generation, tokens, loaded.vocabulary));
     return;
@@ -104,6 +110,9 @@ void add_run_command(CLI::App& app) {
   command->add_option("--system", options->system, "A system message before the prompt");
   command->add_flag("--raw", options->raw,
                     "Continue the prompt as it is, without the model's chat template");
+  command->add_option(
+      "--prompt-cache", options->prompt_cache,
+      "File that keeps what was computed, so that the next prompt beginning alike starts sooner");
   command->add_flag("--json", options->json, "Print one JSON object instead of text");
   add_model_options(*command, options->model);
   add_generation_options(*command, options->generation);

@@ -47,6 +47,18 @@ Generator::Generator(Executor& executor, const Vocabulary& vocabulary)
   committed_.reserve(static_cast<size_t>(executor.cells().n_cells()));
 }
 
+void Generator::save(const std::filesystem::path& path) const {
+  executor_.cache().save(sequence_, committed_, executor_.model().fingerprint(), path);
+}
+
+void Generator::restore(const std::filesystem::path& path) {
+  auto restored = executor_.cache().restore(path, executor_.model().fingerprint());
+  if (!restored) return;
+  executor_.cells().remove(sequence_);
+  sequence_ = restored->sequence;
+  committed_.assign(restored->tokens.begin(), restored->tokens.end());
+}
+
 int Generator::reuse(std::span<const TokenId> prompt) {
   const auto differs = std::mismatch(prompt.begin(), prompt.end(), committed_.begin(), committed_.end());
   // The last token of the prompt is read in any case: its logits are wanted.

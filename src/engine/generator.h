@@ -6,6 +6,7 @@
 // Not thread-safe.
 #pragma once
 
+#include <filesystem>
 #include <functional>
 #include <span>
 #include <string_view>
@@ -30,6 +31,12 @@ class Generator {
   // that make no sense.
   Generation generate(std::span<const TokenId> prompt, const GenerationOptions& options,
                       const OnText& on_text);
+
+  // Keeps the last text's keys and values in a file, and takes them from it again: a
+  // prompt that begins like that text is then read only from where it differs.
+  // restore() does nothing when the text does not fit. Both throw Error.
+  void save(const std::filesystem::path& path) const;
+  void restore(const std::filesystem::path& path);
 
  private:
   // Makes the sequence hold a beginning of `prompt`, as much of it as the last text

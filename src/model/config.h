@@ -47,7 +47,8 @@ struct ModelConfig {
   // What differs between architectures; the defaults are Llama's.
   Activation activation = Activation::kSilu;
   float embedding_scale = 1.0f;
-  float attention_scale = 1.0f;         // read_config: 1 / sqrt(head_dim)
+  float attention_scale = 1.0f;         // of scores; read_config: 1 / sqrt(head_dim)
+  float query_scale = 1.0f;             // of queries, before attention rounds them
   float logit_softcap = 0.0f;           // 0: none
   int window = 0;                       // sliding-window size in tokens; 0: no layer has one
   std::vector<bool> layer_is_windowed;  // per layer; empty: none is

@@ -1,5 +1,7 @@
 #include "model/kv_cache.h"
 
+#include <cstdint>
+
 #include "core/check.h"
 #include "core/error.h"
 
@@ -15,8 +17,17 @@ ggml_type ggml_type_of(KvType type) {
   return GGML_TYPE_F16;
 }
 
-int round_up(int n, int multiple) {
-  return (n + multiple - 1) / multiple * multiple;
+// More than any memory holds, and small enough for arithmetic on cells to stay in an int.
+constexpr int kMaxCells = 1 << 30;
+
+int rounded_up(int n_cells) {
+  if (n_cells < 1) {
+    fail(ErrorCode::kInvalidArgument, "a context needs room for at least one token, not {}", n_cells);
+  }
+  if (n_cells > kMaxCells) {
+    fail(ErrorCode::kOutOfMemory, "a context of {} tokens is too large (a smaller one: -c)", n_cells);
+  }
+  return (n_cells + kKvGranularity - 1) / kKvGranularity * kKvGranularity;
 }
 
 }  // namespace
@@ -38,34 +49,39 @@ std::string_view to_string(KvType type) {
 }
 
 KvCache::KvCache(const ModelConfig& config, const Device& device, const KvOptions& options)
-    : type_(options.type), cells_(round_up(options.n_cells, kKvGranularity)) {
-  const ggml_type type = ggml_type_of(options.type);
+    : type_(options.type),
+      memory_(allocate(config, device, rounded_up(options.n_cells))),
+      cells_(rounded_up(options.n_cells)) {}
+
+DeviceMemory KvCache::allocate(const ModelConfig& config, const Device& device, int n_cells) {
+  const ggml_type type = ggml_type_of(type_);
   if (config.head_dim % ggml_blck_size(type) != 0) {
     fail(ErrorCode::kUnsupported,
-         "a {} cache needs heads of a multiple of {}; this model's have {}: use f16",
-         to_string(options.type), ggml_blck_size(type), config.head_dim);
+         "a {} cache needs heads of a multiple of {}; this model's have {}: use f16", to_string(type_),
+         ggml_blck_size(type), config.head_dim);
   }
   const auto n_tensors = static_cast<size_t>(2 * config.n_layers);
   context_.reset(ggml_init(
       {.mem_size = (n_tensors + 1) * ggml_tensor_overhead(), .mem_buffer = nullptr, .no_alloc = true}));
-  const int64_t n_cells = cells_.n_cells();
   const size_t alignment = ggml_backend_buft_get_alignment(device.default_buffer_type());
   size_t n_bytes = 0;
   for (int layer = 0; layer < config.n_layers; ++layer) {
     for (auto* tensors : {&keys_, &values_}) {
       ggml_tensor* tensor = ggml_new_tensor_2d(context_.get(), type, config.n_embd_kv(), n_cells);
       tensors->push_back(tensor);
-      n_bytes +=
+      const size_t n_tensor_bytes =
           GGML_PAD(ggml_backend_buft_get_alloc_size(device.default_buffer_type(), tensor), alignment);
+      n_bytes = n_tensor_bytes > SIZE_MAX - n_bytes ? SIZE_MAX : n_bytes + n_tensor_bytes;
     }
   }
-  memory_ = device.allocate_zeroed(n_bytes, fmt::format("a context of {} tokens ({}; a smaller one: -c)",
-                                                        n_cells, to_string(options.type)));
-  ggml_tallocr allocator = ggml_tallocr_new(memory_.buffer());
+  DeviceMemory memory = device.allocate_zeroed(
+      n_bytes, fmt::format("a context of {} tokens ({}; a smaller one: -c)", n_cells, to_string(type_)));
+  ggml_tallocr allocator = ggml_tallocr_new(memory.buffer());
   for (int layer = 0; layer < config.n_layers; ++layer) {
     CHECK(ggml_tallocr_alloc(&allocator, keys(layer)) == GGML_STATUS_SUCCESS);
     CHECK(ggml_tallocr_alloc(&allocator, values(layer)) == GGML_STATUS_SUCCESS);
   }
+  return memory;
 }
 
 }  // namespace forerun

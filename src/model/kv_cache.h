@@ -40,7 +40,8 @@ constexpr int kKvGranularity = 256;
 
 class KvCache {
  public:
-  // Throws Error{kOutOfMemory}, or {kUnsupported} when the heads do not fit the type.
+  // Throws Error: {kOutOfMemory}, {kUnsupported} when the heads do not fit the type,
+  // {kInvalidArgument} when there is to be no cell.
   KvCache(const ModelConfig& config, const Device& device, const KvOptions& options);
 
   KvCells& cells() { return cells_; }
@@ -69,12 +70,15 @@ class KvCache {
   std::optional<Restored> restore(const std::filesystem::path& path, uint64_t model_fingerprint);
 
  private:
+  // Makes the tensors and their memory.
+  DeviceMemory allocate(const ModelConfig& config, const Device& device, int n_cells);
+
   KvType type_;
-  KvCells cells_;
   ggml_context_ptr context_;
-  DeviceMemory memory_;
   std::vector<ggml_tensor*> keys_;
   std::vector<ggml_tensor*> values_;
+  DeviceMemory memory_;
+  KvCells cells_;  // after the memory: a size beyond it is found out there
 };
 
 }  // namespace forerun

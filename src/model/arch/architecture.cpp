@@ -26,6 +26,9 @@ ggml_tensor* Architecture::attention(GraphBuilder& graph, int layer, ggml_tensor
   auto qkv = graph.project(weights, graph.norm(states, weights.norm));
   if (weights.q_norm != nullptr) qkv.q = graph.norm(qkv.q, weights.q_norm);
   qkv.q = graph.rope(qkv.q, layer);
+  if (const float scale = graph.config().query_scale; scale != 1.0f) {
+    qkv.q = ggml_scale(graph.context(), qkv.q, scale);
+  }
   if (weights.k_norm != nullptr) qkv.k = graph.norm(qkv.k, weights.k_norm);
   qkv.k = graph.rope(qkv.k, layer);
   ggml_tensor* out = graph.linear(weights.out, graph.attend(layer, qkv));

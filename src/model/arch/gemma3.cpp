@@ -1,6 +1,7 @@
 // Gemma 3: embeddings scaled by the root of the width, norms before and after every
 // block and on query and key heads, GeGLU, and five layers with a sliding window to
 // each that sees everything. Windowed layers rotate with a base of their own.
+#include <algorithm>
 #include <cmath>
 
 #include "core/error.h"
@@ -49,15 +50,20 @@ class Gemma3Architecture final : public Architecture {
     if (config.logit_softcap < 0.0f) {
       fail(ErrorCode::kInvalidFile, "{} must not be negative", reader.key("final_logit_softcapping"));
     }
-    if (config.n_layers == kLayersOf27B) {
-      config.attention_scale = 1.0f / std::sqrt(static_cast<float>(config.n_embd / config.n_heads));
-    }
+    // Gemma scales queries, not scores: the same but for the rounding of a query.
+    const int divisor =
+        config.n_layers == kLayersOf27B ? std::max(1, config.n_embd / config.n_heads) : config.head_dim;
+    config.query_scale = 1.0f / std::sqrt(static_cast<float>(divisor));
+    config.attention_scale = 1.0f;
     const int64_t window = metadata.get_int(reader.key("attention.sliding_window")).value_or(0);
     if (window > 0) {
       config.window = reader.get_count("attention.sliding_window");
       config.layer_is_windowed = window_pattern(reader, config.n_layers);
       config.window_rope = config.rope;
       config.window_rope.freq_base = reader.get_float_or("rope.freq_base_swa", kWindowFreqBase);
+      if (config.window_rope.freq_base <= 0.0f) {
+        fail(ErrorCode::kInvalidFile, "{} must be positive", reader.key("rope.freq_base_swa"));
+      }
       config.window_rope.freq_scale = 1.0f;
     }
     return config;

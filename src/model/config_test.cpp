@@ -1,0 +1,264 @@
+#include "model/config.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "core/error.h"
+#include "model/arch/architecture.h"
+#include "model/layer_set.h"
+#include "support/gguf_builder.h"
+
+namespace forerun {
+namespace {
+
+using test::GgufBuilder;
+using test::tiny_model;
+using ::testing::HasSubstr;
+
+ModelConfig read(const GgufBuilder& builder) {
+  const GgufMetadata metadata(builder.metadata());
+  return find_architecture(metadata.get_string("general.architecture").value())->config(metadata);
+}
+
+// The builder's metadata must be refused with this code and a line naming `what`.
+void expect_refused(const GgufBuilder& builder, ErrorCode code, const std::string& what) {
+  try {
+    read(builder);
+    FAIL() << "accepted, though it should be refused for " << what;
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), code) << error.what();
+    EXPECT_THAT(error.what(), HasSubstr(what));
+    EXPECT_EQ(std::string(error.what()).find('\n'), std::string::npos);
+  }
+}
+
+TEST(Config, ReadsWhatEveryArchitectureHas) {
+  const ModelConfig config = read(
+      tiny_model({.n_layers = 3, .n_embd = 24, .n_heads = 4, .n_kv_heads = 2, .head_dim = 8, .n_ff = 40})
+          .set("general.name", "Tiny"));
+  EXPECT_EQ(config.architecture, "llama");
+  EXPECT_EQ(config.name, "Tiny");
+  EXPECT_EQ(config.n_layers, 3);
+  EXPECT_EQ(config.n_embd, 24);
+  EXPECT_EQ(config.n_ctx_train, 256);
+  EXPECT_EQ(config.n_heads, 4);
+  EXPECT_EQ(config.n_kv_heads, 2);
+  EXPECT_EQ(config.head_dim, 8);
+  EXPECT_EQ(config.n_embd_q(), 32);
+  EXPECT_EQ(config.n_embd_kv(), 16);
+  EXPECT_EQ(config.n_ff, 40);
+  EXPECT_FLOAT_EQ(config.norm_eps, 1e-5f);
+  EXPECT_FLOAT_EQ(config.attention_scale, 1.0f / std::sqrt(8.0f));
+  EXPECT_EQ(config.query_scale, 1.0f);
+  EXPECT_EQ(config.rope.n_dims, 8);
+  EXPECT_EQ(config.rope.layout, RopeLayout::kPairs);
+}
+
+TEST(Config, AbsentHeadKeysFollowFromTheOthers) {
+  auto builder = tiny_model({.n_embd = 32, .n_heads = 4, .n_kv_heads = 4, .head_dim = 8});
+  builder.remove("llama.attention.head_count_kv")
+      .remove("llama.attention.key_length")
+      .remove("llama.attention.value_length")
+      .remove("llama.rope.freq_base");
+  const ModelConfig config = read(builder);
+  EXPECT_EQ(config.n_kv_heads, 4);
+  EXPECT_EQ(config.head_dim, 8);
+  EXPECT_EQ(config.rope.freq_base, 10000.0f);
+}
+
+TEST(Config, EveryRequiredKeyIsMissedByName) {
+  for (const std::string key : {"llama.block_count", "llama.embedding_length", "llama.context_length",
+                                "llama.feed_forward_length", "llama.attention.head_count",
+                                "llama.attention.layer_norm_rms_epsilon"}) {
+    expect_refused(tiny_model().remove(key), ErrorCode::kInvalidFile, key);
+  }
+}
+
+TEST(Config, CountsOfZeroOrBeyondReasonAreRefused) {
+  for (const std::string key :
+       {"llama.block_count", "llama.embedding_length", "llama.context_length",
+        "llama.feed_forward_length", "llama.attention.head_count", "llama.attention.head_count_kv",
+        "llama.attention.key_length", "llama.attention.value_length"}) {
+    expect_refused(tiny_model().set(key, 0u), ErrorCode::kInvalidFile, key);
+    expect_refused(tiny_model().set(key, UINT32_MAX), ErrorCode::kInvalidFile, key);
+    auto builder = tiny_model();
+    gguf_set_val_i64(builder.metadata(), key.c_str(), -1);
+    expect_refused(builder, ErrorCode::kInvalidFile, key);
+    gguf_set_val_u64(builder.metadata(), key.c_str(), UINT64_MAX);
+    expect_refused(builder, ErrorCode::kInvalidFile, key);
+  }
+}
+
+TEST(Config, KeysOfAWrongTypeAreRefusedByName) {
+  for (const std::string key :
+       {"llama.block_count", "llama.embedding_length", "llama.rope.freq_base",
+        "llama.attention.layer_norm_rms_epsilon", "llama.attention.head_count"}) {
+    expect_refused(tiny_model().set(key, "seven"), ErrorCode::kInvalidFile, key);
+  }
+  expect_refused(tiny_model().set("llama.rope.scaling.type", 3u), ErrorCode::kInvalidFile,
+                 "llama.rope.scaling.type");
+  auto builder = tiny_model();
+  const float array[2] = {1, 2};
+  gguf_set_arr_data(builder.metadata(), "llama.embedding_length", GGUF_TYPE_FLOAT32, array, 2);
+  expect_refused(builder, ErrorCode::kInvalidFile, "llama.embedding_length");
+}
+
+TEST(Config, NumbersThatAreNoneAreRefused) {
+  for (const float value :
+       {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
+    for (const std::string key : {"llama.attention.layer_norm_rms_epsilon", "llama.rope.freq_base",
+                                  "llama.rope.scaling.factor", "llama.rope.scaling.attn_factor"}) {
+      expect_refused(tiny_model().set(key, value), ErrorCode::kInvalidFile, key);
+    }
+  }
+  auto builder = tiny_model();
+  gguf_set_val_f64(builder.metadata(), "llama.rope.freq_base", 1e300);
+  expect_refused(builder, ErrorCode::kInvalidFile, "llama.rope.freq_base");
+  for (const std::string key :
+       {"llama.attention.layer_norm_rms_epsilon", "llama.rope.freq_base", "llama.rope.scaling.factor"}) {
+    expect_refused(tiny_model().set(key, -1.0f), ErrorCode::kInvalidFile, key);
+  }
+}
+
+TEST(Config, HeadsMustFitTogether) {
+  expect_refused(tiny_model({.n_heads = 3, .n_kv_heads = 2}), ErrorCode::kInvalidFile,
+                 "3 query heads cannot share 2");
+  expect_refused(tiny_model().set("llama.attention.value_length", 8u), ErrorCode::kUnsupported,
+                 "different head sizes");
+  expect_refused(tiny_model().set("llama.rope.dimension_count", 7u), ErrorCode::kInvalidFile,
+                 "rope.dimension_count");
+  expect_refused(tiny_model().set("llama.rope.dimension_count", 18u), ErrorCode::kInvalidFile,
+                 "rope.dimension_count");
+  expect_refused(tiny_model().set("llama.rope.dimension_count", 8u), ErrorCode::kInvalidFile,
+                 "rope.dimension_count");
+  auto builder = tiny_model();
+  builder.set("llama.attention.head_count", 1u << 20).set("llama.attention.head_count_kv", 1u);
+  builder.set("llama.attention.key_length", 1u << 20).set("llama.attention.value_length", 1u << 20);
+  expect_refused(builder, ErrorCode::kInvalidFile, "too many");
+}
+
+TEST(Config, PartialRotationIsAllowedWhereTheFamilyHasIt) {
+  auto builder = tiny_model({.architecture = "qwen2"});
+  EXPECT_EQ(read(builder.set("qwen2.rope.dimension_count", 8u)).rope.n_dims, 8);
+}
+
+TEST(Config, PerLayerValuesMustBeEqual) {
+  auto builder = tiny_model();
+  const int32_t equal[2] = {2, 2};
+  gguf_set_arr_data(builder.metadata(), "llama.attention.head_count", GGUF_TYPE_INT32, equal, 2);
+  EXPECT_EQ(read(builder).n_heads, 2);
+  const int32_t different[2] = {2, 1};
+  gguf_set_arr_data(builder.metadata(), "llama.attention.head_count", GGUF_TYPE_INT32, different, 2);
+  expect_refused(builder, ErrorCode::kUnsupported, "differs between layers");
+  gguf_set_arr_data(builder.metadata(), "llama.attention.head_count", GGUF_TYPE_INT32, different, 0);
+  expect_refused(builder, ErrorCode::kUnsupported, "llama.attention.head_count");
+  const int32_t zeros[2] = {0, 0};
+  gguf_set_arr_data(builder.metadata(), "llama.attention.head_count", GGUF_TYPE_INT32, zeros, 2);
+  expect_refused(builder, ErrorCode::kInvalidFile, "senseless");
+}
+
+TEST(Config, WhatForerunCannotDoIsSaid) {
+  expect_refused(tiny_model().set("llama.expert_count", 8u), ErrorCode::kUnsupported,
+                 "mixture-of-experts");
+  expect_refused(tiny_model().set("llama.rope.scaling.type", "longrope"), ErrorCode::kUnsupported,
+                 "longrope");
+  expect_refused(tiny_model().set("llama.block_count", static_cast<uint32_t>(LayerSet::kMaxLayers) + 1),
+                 ErrorCode::kUnsupported, "layers");
+}
+
+TEST(Config, RopeScalings) {
+  EXPECT_EQ(read(tiny_model()).rope.freq_scale, 1.0f);
+  EXPECT_EQ(read(tiny_model()).rope.ext_factor, 0.0f);
+
+  // Without a type a factor means linear; the older key says the same.
+  EXPECT_EQ(read(tiny_model().set("llama.rope.scaling.factor", 4.0f)).rope.freq_scale, 0.25f);
+  EXPECT_EQ(read(tiny_model().set("llama.rope.scale_linear", 8.0f)).rope.freq_scale, 0.125f);
+  EXPECT_EQ(read(tiny_model().set("llama.rope.scaling.factor", 0.0f)).rope.freq_scale, 1.0f);
+
+  auto none = tiny_model();
+  none.set("llama.rope.scaling.type", "none").set("llama.rope.scaling.factor", 4.0f);
+  EXPECT_EQ(read(none).rope.freq_scale, 1.0f);
+  EXPECT_EQ(read(none).rope.ext_factor, 0.0f);
+
+  auto yarn = tiny_model();
+  yarn.set("llama.rope.scaling.type", "yarn").set("llama.rope.scaling.factor", 4.0f);
+  yarn.set("llama.rope.scaling.original_context_length", 64u);
+  const RopeConfig rope = read(yarn).rope;
+  EXPECT_EQ(rope.freq_scale, 0.25f);
+  EXPECT_EQ(rope.ext_factor, 1.0f);
+  EXPECT_EQ(rope.attn_factor, 1.0f);
+  EXPECT_EQ(rope.n_ctx_original, 64);
+  EXPECT_EQ(rope.beta_fast, 32.0f);
+  EXPECT_EQ(rope.beta_slow, 1.0f);
+
+  // Shrinking instead of stretching has no magnitude correction: what ggml applies is
+  // taken back.
+  const float factor = 0.5f;
+  const RopeConfig shrunk = read(yarn.set("llama.rope.scaling.factor", factor)).rope;
+  EXPECT_NEAR(shrunk.attn_factor * (1.0f + 0.1f * std::log(factor)), 1.0f, 1e-6);
+}
+
+TEST(Config, Qwen3RotatesHalves) {
+  EXPECT_EQ(read(tiny_model({.architecture = "qwen2"})).rope.layout, RopeLayout::kHalves);
+  EXPECT_EQ(read(tiny_model({.architecture = "qwen3"})).rope.layout, RopeLayout::kHalves);
+}
+
+TEST(Config, Gemma3Windows) {
+  auto builder = tiny_model({.architecture = "gemma3", .n_layers = 7});
+  ModelConfig config = read(builder);
+  EXPECT_EQ(config.window, 4);
+  EXPECT_THAT(config.layer_is_windowed,
+              ::testing::ElementsAre(true, false, true, false, true, false, true));
+  EXPECT_EQ(config.window_rope.freq_base, 10000.0f);
+  EXPECT_FLOAT_EQ(config.embedding_scale, std::sqrt(32.0f));
+  EXPECT_FLOAT_EQ(config.query_scale, 0.25f);
+  EXPECT_EQ(config.attention_scale, 1.0f);
+
+  config = read(builder.remove("gemma3.attention.sliding_window_pattern"));
+  EXPECT_THAT(config.layer_is_windowed,
+              ::testing::ElementsAre(true, true, true, true, true, false, true));
+
+  // Scaling and base are those of the layers that see everything.
+  builder.set("gemma3.rope.freq_base", 1e6f).set("gemma3.rope.scaling.factor", 8.0f);
+  config = read(builder);
+  EXPECT_EQ(config.rope_of(5).freq_base, 1e6f);
+  EXPECT_EQ(config.rope_of(5).freq_scale, 0.125f);
+  EXPECT_EQ(config.rope_of(0).freq_base, 10000.0f);
+  EXPECT_EQ(config.rope_of(0).freq_scale, 1.0f);
+  EXPECT_EQ(read(builder.set("gemma3.rope.freq_base_swa", 5e4f)).rope_of(0).freq_base, 5e4f);
+
+  config = read(builder.remove("gemma3.attention.sliding_window"));
+  EXPECT_EQ(config.window, 0);
+  EXPECT_FALSE(config.is_windowed(0));
+}
+
+TEST(Config, Gemma3WindowPatternPerLayer) {
+  auto builder = tiny_model({.architecture = "gemma3", .n_layers = 3});
+  const bool flags[3] = {false, true, false};
+  gguf_set_arr_data(builder.metadata(), "gemma3.attention.sliding_window_pattern", GGUF_TYPE_BOOL, flags,
+                    3);
+  EXPECT_THAT(read(builder).layer_is_windowed, ::testing::ElementsAre(false, true, false));
+  gguf_set_arr_data(builder.metadata(), "gemma3.attention.sliding_window_pattern", GGUF_TYPE_BOOL, flags,
+                    2);
+  expect_refused(builder, ErrorCode::kInvalidFile, "2 entries for 3 layers");
+  gguf_set_val_i32(builder.metadata(), "gemma3.attention.sliding_window_pattern", -1);
+  expect_refused(builder, ErrorCode::kInvalidFile, "sliding_window_pattern");
+}
+
+TEST(Config, Gemma3RefusesSenselessNumbers) {
+  const auto gemma = [] { return tiny_model({.architecture = "gemma3"}); };
+  expect_refused(gemma().set("gemma3.final_logit_softcapping", -3.0f), ErrorCode::kInvalidFile,
+                 "final_logit_softcapping");
+  expect_refused(gemma().set("gemma3.attention.sliding_window", UINT32_MAX), ErrorCode::kInvalidFile,
+                 "sliding_window");
+  expect_refused(gemma().set("gemma3.rope.freq_base_swa", std::numeric_limits<float>::quiet_NaN()),
+                 ErrorCode::kInvalidFile, "freq_base_swa");
+  expect_refused(gemma().set("gemma3.rope.freq_base_swa", 0.0f), ErrorCode::kInvalidFile,
+                 "freq_base_swa");
+}
+
+}  // namespace
+}  // namespace forerun

@@ -1,0 +1,214 @@
+// Saving and restoring the committed text of a sequence.
+//
+// The file, little-endian:
+//   magic "FRKV", u32 version, u64 model fingerprint, u32 cache type, u32 layers,
+//   u64 bytes per row of keys (and of values), u32 tokens,
+//   i32 token ids,
+//   per layer: the keys of all tokens in order, then their values,
+//   u64 hash of everything before.
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+
+#include "core/check.h"
+#include "core/error.h"
+#include "core/hash.h"
+#include "core/mapped_file.h"
+#include "model/kv_cache.h"
+
+namespace forerun {
+namespace {
+
+constexpr char kMagic[4] = {'F', 'R', 'K', 'V'};
+constexpr uint32_t kVersion = 1;
+
+struct Header {
+  char magic[4];
+  uint32_t version;
+  uint64_t model_fingerprint;
+  uint32_t kv_type;
+  uint32_t n_layers;
+  uint64_t row_bytes;
+  uint32_t n_tokens;
+  uint32_t reserved;
+};
+static_assert(sizeof(Header) == 40);
+
+// Writes to a file beside the target and renames it at the end, so that a crash
+// leaves either the old file or the new one.
+class HashedWriter {
+ public:
+  explicit HashedWriter(const std::filesystem::path& path)
+      : path_(path),
+        temporary_(path.string() + ".part"),
+        stream_(temporary_, std::ios::binary | std::ios::trunc) {
+    check();
+  }
+  ~HashedWriter() {
+    if (!finished_) std::remove(temporary_.c_str());
+  }
+  HashedWriter(const HashedWriter&) = delete;
+  HashedWriter& operator=(const HashedWriter&) = delete;
+
+  void write(std::span<const std::byte> bytes) {
+    hash_.add(bytes);
+    stream_.write(reinterpret_cast<const char*>(bytes.data()),
+                  static_cast<std::streamsize>(bytes.size()));
+    check();
+  }
+
+  void finish() {
+    const uint64_t hash = hash_.value();
+    stream_.write(reinterpret_cast<const char*>(&hash), sizeof(hash));
+    stream_.close();
+    check();
+    std::error_code error;
+    std::filesystem::rename(temporary_, path_, error);
+    if (error) fail(ErrorCode::kIo, "cannot write {}: {}", path_.string(), error.message());
+    finished_ = true;
+  }
+
+ private:
+  void check() {
+    if (!stream_) fail(ErrorCode::kIo, "cannot write {}: {}", path_.string(), std::strerror(errno));
+  }
+
+  std::filesystem::path path_;
+  std::string temporary_;
+  std::ofstream stream_;
+  Hash64 hash_;
+  bool finished_ = false;
+};
+
+// Takes pieces off the front of a mapped file and hashes them.
+class HashedReader {
+ public:
+  HashedReader(std::span<const std::byte> bytes, std::string name)
+      : bytes_(bytes), name_(std::move(name)) {}
+
+  std::span<const std::byte> read(size_t n_bytes) {
+    if (n_bytes > bytes_.size()) fail(ErrorCode::kInvalidFile, "{} is truncated", name_);
+    const auto piece = bytes_.first(n_bytes);
+    bytes_ = bytes_.subspan(n_bytes);
+    hash_.add(piece);
+    return piece;
+  }
+
+  void check_hash() {
+    const uint64_t expected = hash_.value();
+    uint64_t stored = 0;
+    if (bytes_.size() != sizeof(stored)) fail(ErrorCode::kInvalidFile, "{} has the wrong length", name_);
+    std::memcpy(&stored, bytes_.data(), sizeof(stored));
+    if (stored != expected)
+      fail(ErrorCode::kInvalidFile, "{} is damaged: its checksum does not match", name_);
+  }
+
+ private:
+  std::span<const std::byte> bytes_;
+  std::string name_;
+  Hash64 hash_;
+};
+
+// Calls visit(first cell, first position, count) for each run of consecutive cells.
+template <typename Visit>
+void for_each_run(std::span<const int32_t> cells, Visit visit) {
+  for (size_t begin = 0; begin < cells.size();) {
+    size_t end = begin + 1;
+    while (end < cells.size() && cells[end] == cells[end - 1] + 1) ++end;
+    visit(static_cast<size_t>(cells[begin]), begin, end - begin);
+    begin = end;
+  }
+}
+
+}  // namespace
+
+void KvCache::save(SequenceId sequence, std::span<const TokenId> tokens, uint64_t model_fingerprint,
+                   const std::filesystem::path& path) const {
+  const auto cells = cells_.committed_cells(sequence);
+  CHECK(tokens.size() == cells.size());
+  const size_t row_bytes = keys(0)->nb[1];
+  Header header{.magic = {},
+                .version = kVersion,
+                .model_fingerprint = model_fingerprint,
+                .kv_type = static_cast<uint32_t>(type_),
+                .n_layers = static_cast<uint32_t>(keys_.size()),
+                .row_bytes = row_bytes,
+                .n_tokens = static_cast<uint32_t>(tokens.size()),
+                .reserved = 0};
+  std::memcpy(header.magic, kMagic, sizeof(kMagic));
+
+  HashedWriter writer(path);
+  writer.write(std::as_bytes(std::span(&header, 1)));
+  writer.write(std::as_bytes(tokens));
+  std::vector<std::byte> rows(row_bytes * cells.size());
+  for (size_t layer = 0; layer < keys_.size(); ++layer) {
+    for (ggml_tensor* tensor : {keys_[layer], values_[layer]}) {
+      for_each_run(cells, [&](size_t cell, size_t position, size_t count) {
+        ggml_backend_tensor_get(tensor, rows.data() + position * row_bytes, cell * row_bytes,
+                                count * row_bytes);
+      });
+      writer.write(rows);
+    }
+  }
+  writer.finish();
+}
+
+std::optional<KvCache::Restored> KvCache::restore(const std::filesystem::path& path,
+                                                  uint64_t model_fingerprint) {
+  const MappedFile file(path);
+  const std::string name = path.string();
+  const size_t row_bytes = keys(0)->nb[1];
+
+  Header header{};
+  HashedReader reader(file.bytes(), name);
+  std::memcpy(&header, reader.read(sizeof(header)).data(), sizeof(header));
+  if (std::memcmp(header.magic, kMagic, sizeof(kMagic)) != 0) {
+    fail(ErrorCode::kInvalidFile, "{} is not a saved context", name);
+  }
+  if (header.version != kVersion) {
+    fail(ErrorCode::kUnsupported, "{} has format version {}; this forerun reads {}", name,
+         header.version, kVersion);
+  }
+  if (header.model_fingerprint != model_fingerprint) {
+    fail(ErrorCode::kInvalidArgument, "{} was saved with another model", name);
+  }
+  if (header.kv_type != static_cast<uint32_t>(type_) || header.n_layers != keys_.size() ||
+      header.row_bytes != row_bytes) {
+    fail(ErrorCode::kInvalidArgument, "{} was saved with another cache type than {}", name,
+         to_string(type_));
+  }
+
+  // The whole file is checked before anything in the cache changes.
+  Restored restored{};
+  const auto token_bytes = reader.read(header.n_tokens * sizeof(TokenId));
+  restored.tokens.resize(header.n_tokens);
+  std::memcpy(restored.tokens.data(), token_bytes.data(), token_bytes.size());
+  std::vector<std::span<const std::byte>> blocks;
+  for (size_t i = 0; i < 2 * keys_.size(); ++i)
+    blocks.push_back(reader.read(header.n_tokens * row_bytes));
+  reader.check_hash();
+
+  if (static_cast<int64_t>(header.n_tokens) > cells_.n_free()) return std::nullopt;
+  restored.sequence = cells_.create();
+  std::vector<NodeId> chain;
+  std::optional<NodeId> parent;
+  for (uint32_t i = 0; i < header.n_tokens; ++i) {
+    parent = cells_.extend(restored.sequence, parent);
+    CHECK(parent.has_value());
+    chain.push_back(*parent);
+  }
+  cells_.commit(restored.sequence, chain);
+  const auto cells = cells_.committed_cells(restored.sequence);
+  for (size_t i = 0; i < blocks.size(); ++i) {
+    ggml_tensor* tensor = i % 2 == 0 ? keys_[i / 2] : values_[i / 2];
+    for_each_run(cells, [&](size_t cell, size_t position, size_t count) {
+      ggml_backend_tensor_set(tensor, blocks[i].data() + position * row_bytes, cell * row_bytes,
+                              count * row_bytes);
+    });
+  }
+  return restored;
+}
+
+}  // namespace forerun
