@@ -39,7 +39,7 @@ def _parse() -> argparse.Namespace:
 
     make = commands.add_parser("make", help="make derived models")
     make.add_argument("names", nargs="*", metavar="NAME", help="names as 'list' shows them; tiny-* means all tiny ones")
-    make.add_argument("--all", action="store_true", help="all derived models but smollm2-wide")
+    make.add_argument("--all", action="store_true", help="all derived models but smollm2-wide and random-*")
     make.add_argument("--seed", type=int, default=1, help="of smollm2-deep (default 1)")
     size = make.add_mutually_exclusive_group()
     size.add_argument("--params", type=_billions, default=1e9, metavar="nB", help="size of smollm2-wide, 1B to 8B (default 1B)")
@@ -90,7 +90,7 @@ def _make(arguments: argparse.Namespace) -> int:
     from forerun_models.errors import SetupError
 
     known = catalog.catalog()
-    names = [name for name in known if arguments.all and name != "smollm2-wide"]
+    names = [name for name, model in known.items() if arguments.all and not model.only_by_name]
     for name in arguments.names:
         names += [n for n in known if n.startswith("tiny-")] if name == "tiny-*" else [name]
     if not names:

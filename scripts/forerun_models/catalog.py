@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from . import deep, gguf_copy, tiny, vocabulary, wide
+from . import deep, gguf_copy, shaped, tiny, vocabulary, wide
 from .archives import downloads
 from .cache import Stamp, models_dir, scratch_dir
 from .errors import SetupError
@@ -39,12 +39,14 @@ class Model:
     make: Callable[[Path], None]  # writes the file of that path, or the parts of a split beside it
     file_names: tuple[str, ...]
     needs: tuple[str, ...] = ()  # models it is made from
+    only_by_name: bool = False  # too big to be made with all the others
 
 
 def catalog(options: Options = Options()) -> dict[str, Model]:
     models = [_tiny(spec) for spec in tiny_specs()]
     models += [_requantised(f"tiny-llama-{t.lower()}", TYPE_BASE.name, t) for t in WEIGHT_TYPES]
     models += [_requantised("smollm2-q8", "smollm2", "Q8_0"), _deep(options), _wide(options)]
+    models += [_shaped(spec) for spec in shaped.shaped_specs()]
     return {model.name: model for model in models}
 
 
@@ -128,4 +130,14 @@ def _wide(options: Options) -> Model:
 
     chosen = (options.n_params, options.width, options.n_layer, options.wide_type)
     recipe = _recipe(downloads()["models"]["smollm2"]["sha256"], *chosen, code=(wide, gguf_copy))
-    return Model("smollm2-wide", "smollm2 at a big model's cost", recipe, make, ("smollm2-wide.gguf",), ("smollm2",))
+    about, files = "smollm2 at a big model's cost", ("smollm2-wide.gguf",)
+    return Model("smollm2-wide", about, recipe, make, files, ("smollm2",), only_by_name=True)
+
+
+def _shaped(spec: shaped.ShapedSpec) -> Model:
+    def make(path: Path) -> None:
+        shaped.write_shaped(spec, path)
+
+    about = f"random weights of the shape of {spec.shape.title}, {spec.n_bytes() / 1e9:.2f} GB"
+    recipe = _recipe(spec, code=(shaped, vocabulary))
+    return Model(spec.name, about, recipe, make, (f"{spec.name}.gguf",), only_by_name=True)

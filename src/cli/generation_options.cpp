@@ -37,9 +37,11 @@ void add_generation_options(CLI::App& command, GenerationFlags& flags) {
       ->capture_default_str()
       ->group(group);
   command.add_option("--stop", options.stop, "Text that ends the answer; may be given again")
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
       ->group(group);
   command
       .add_option("--stop-token", flags.stop_tokens, "Token id that ends the answer; may be given again")
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
       ->group(group);
   command.add_flag("--ignore-eos", options.ignore_eos, "Never let the model end the answer")
       ->group(group);
@@ -89,6 +91,7 @@ void add_generation_options(CLI::App& command, GenerationFlags& flags) {
   command
       .add_option("--logit-bias", flags.logit_bias,
                   "TOKEN=BIAS added to a logit; -inf forbids; may be given again")
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
       ->group(group);
 }
 

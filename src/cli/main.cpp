@@ -31,6 +31,8 @@ int main(int argc, char** argv) {
   app.require_subcommand(1);
   app.set_version_flag("--version", FORERUN_VERSION);
   app.get_formatter()->column_width(34);
+  // Of a flag given twice the last counts; lists say so themselves.
+  app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   app.footer("Try:  forerun run -p \"Why is the sky blue?\"\n      forerun run --help");
   forerun::add_run_command(app);
   forerun::add_chat_command(app);

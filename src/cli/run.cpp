@@ -40,9 +40,10 @@ std::string read_prompt(const RunOptions& options) {
   if (options.prompt_given->count() > 0) return options.prompt;
   if (!options.file.empty() && options.file != "-") {
     std::ifstream stream(options.file, std::ios::binary);
-    std::string text = stream ? read_all(stream) : "";
-    if (!stream) fail(ErrorCode::kNotFound, "cannot read the prompt from {}", options.file);
-    return text;
+    if (!stream || std::filesystem::is_directory(options.file)) {
+      fail(ErrorCode::kNotFound, "cannot read the prompt from {}", options.file);
+    }
+    return read_all(stream);
   }
   if (options.file.empty() && ::isatty(STDIN_FILENO) != 0) {
     fail(ErrorCode::kInvalidArgument,

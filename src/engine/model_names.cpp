@@ -13,15 +13,16 @@ namespace {
 constexpr std::string_view kSplitSuffix = "-00001-of-";
 
 struct KnownModel {
-  std::string_view prefix;  // of its name
-  std::string_view command;
+  std::string_view prefix;   // of its name
+  std::string_view command;  // {}: its name
 };
 // The first that matches a missing name tells how to get it.
 constexpr std::array kKnownModels = {
-    KnownModel{"smollm2-wide", "scripts/models.py make smollm2-wide"},
+    KnownModel{"smollm2-wide", "scripts/models.py make {}"},
+    KnownModel{"random-", "scripts/models.py make {}"},
     KnownModel{"smollm2-", "make models"},
-    KnownModel{"smollm2", "scripts/models.py fetch smollm2"},
-    KnownModel{"gemma3-270m", "scripts/models.py fetch gemma3-270m"},
+    KnownModel{"smollm2", "scripts/models.py fetch {}"},
+    KnownModel{"gemma3-270m", "scripts/models.py fetch {}"},
     KnownModel{"tiny-", "make models"},
 };
 

@@ -1,0 +1,241 @@
+"""The commands do what their help says."""
+
+import os
+import pty
+import re
+import select
+import signal
+import subprocess
+import tempfile
+import time
+import unittest
+from pathlib import Path
+
+from program import PROGRAM, QUICK, ProgramTest, model, run
+
+TINY = model("tiny-llama")
+SMOLLM2 = model("smollm2")
+GREEDY = ["--temp", "0"]
+
+
+class Run(ProgramTest):
+    def answer(self, *arguments, stdin: bytes = b"") -> dict:
+        return self.succeed_json("run", *QUICK, *arguments, stdin=stdin)
+
+    def test_a_real_answer(self):
+        result = self.succeed("run", *QUICK, "-m", SMOLLM2, "-p", "Why is the sky blue?", *GREEDY, "-n", "20")
+        self.assertIn("sky", result.stdout.decode())
+        self.assertRegex(result.stderr.decode(), r"prompt: \d+ tokens, .* answer: \d+ tokens, .*\n\Z")
+
+    def test_json(self):
+        answer = self.answer("-m", TINY, "-p", "hello", "-n", "5", *GREEDY, "--ignore-eos")
+        self.assertEqual(list(answer), ["text", "tokens", "prompt_tokens", "stop_reason", "seed", "timings"])
+        self.assertEqual(len(answer["tokens"]), 5)
+        self.assertEqual(answer["stop_reason"], "limit")
+        timings = answer["timings"]
+        self.assertEqual(timings["prompt_n"], len(answer["prompt_tokens"]))
+        self.assertEqual(timings["predicted_n"], 5)
+        self.assertEqual(timings["cache_n"], 0)
+        self.assertGreater(timings["predicted_per_second"], 0)
+
+    def test_prompt_sources_agree(self):
+        with tempfile.NamedTemporaryFile() as file:
+            file.write(b"Once upon a time")
+            file.flush()
+            given = self.answer("-m", TINY, "-p", "Once upon a time", "-n", "8", *GREEDY)["tokens"]
+            self.assertEqual(self.answer("-m", TINY, "-f", file.name, "-n", "8", *GREEDY)["tokens"], given)
+        piped = self.answer("-m", TINY, "-n", "8", *GREEDY, stdin=b"Once upon a time")["tokens"]
+        self.assertEqual(piped, given)
+
+    def test_raw_and_template_differ(self):
+        raw = self.answer("-m", SMOLLM2, "--raw", "-p", "Hi", "-n", "1")["prompt_tokens"]
+        chat = self.answer("-m", SMOLLM2, "-p", "Hi", "-n", "1")["prompt_tokens"]
+        system = self.answer("-m", SMOLLM2, "--system", "Rhyme.", "-p", "Hi", "-n", "1")["prompt_tokens"]
+        self.assertLess(len(raw), len(chat))
+        self.assertNotEqual(chat, system)
+
+    def test_seed_decides_the_text(self):
+        arguments = ["-m", TINY, "-p", "hello", "-n", "24", "--temp", "1", "--ignore-eos"]
+        one = self.answer(*arguments, "-s", "1")
+        again = self.answer(*arguments, "-s", "1", "-t", "1")
+        other = self.answer(*arguments, "-s", "2")
+        self.assertEqual(one["tokens"], again["tokens"])
+        self.assertNotEqual(one["tokens"], other["tokens"])
+        random = self.answer(*arguments)
+        self.assertEqual(self.answer(*arguments, "-s", str(random["seed"]))["tokens"], random["tokens"])
+
+    def test_stops(self):
+        whole = self.answer("-m", SMOLLM2, "-p", "Count from 1 to 9.", "-n", "40", *GREEDY)
+        stop = whole["text"][4:8]
+        stopped = self.answer("-m", SMOLLM2, "-p", "Count from 1 to 9.", "-n", "40", *GREEDY, "--stop", stop)
+        self.assertEqual(stopped["text"], whole["text"][: whole["text"].index(stop)])
+        self.assertEqual(stopped["stop_reason"], "word")
+        token = whole["tokens"][3]
+        by_token = self.answer("-m", SMOLLM2, "-p", "Count from 1 to 9.", "-n", "40", *GREEDY, "--stop-token", token)
+        self.assertEqual(by_token["tokens"], whole["tokens"][: whole["tokens"].index(token)])
+        self.assertEqual(by_token["stop_reason"], "word")
+
+    def test_end_of_text_and_limits(self):
+        ended = self.answer("-m", SMOLLM2, "-p", "Say yes.", *GREEDY, "-n", "200")
+        self.assertEqual(ended["stop_reason"], "eos")
+        longer = self.answer("-m", SMOLLM2, "-p", "Say yes.", *GREEDY, "-n", "200", "--ignore-eos")
+        self.assertEqual(longer["stop_reason"], "limit")
+        self.assertEqual(longer["tokens"][: len(ended["tokens"])], ended["tokens"])
+        full = self.answer("-m", TINY, "-p", "hello", "-c", "256", "--ignore-eos")
+        self.assertEqual(full["stop_reason"], "context")
+        self.assertEqual(len(full["prompt_tokens"]) + len(full["tokens"]), 257)
+        nothing = self.answer("-m", TINY, "-p", "hello", "-n", "0")
+        self.assertEqual((nothing["text"], nothing["stop_reason"]), ("", "limit"))
+
+    def test_log_probabilities(self):
+        answer = self.answer("-m", TINY, "-p", "hello", "-n", "3", *GREEDY, "--ignore-eos", "--logprobs", "4")
+        for token, entry in zip(answer["tokens"], answer["logprobs"], strict=True):
+            self.assertEqual(entry["id"], token)
+            self.assertEqual(len(entry["top_logprobs"]), 4)
+            self.assertLessEqual(entry["logprob"], 0)
+
+    def test_bias_and_penalties(self):
+        plain = self.answer("-m", TINY, "-p", "hello", "-n", "1", *GREEDY, "--ignore-eos")["tokens"][0]
+        other = self.answer("-m", TINY, "-p", "hello", "-n", "1", *GREEDY, "--ignore-eos", f"--logit-bias={plain}=-inf")
+        self.assertNotEqual(other["tokens"][0], plain)
+
+    def test_prompt_cache(self):
+        with tempfile.TemporaryDirectory() as folder:
+            arguments = ["-m", TINY, "-p", "The same beginning", "-n", "6", *GREEDY, "--ignore-eos"]
+            cache = ["--prompt-cache", Path(folder) / "cache.bin"]
+            first = self.answer(*arguments, *cache)
+            second = self.answer(*arguments, *cache)
+            self.assertEqual(first["tokens"], second["tokens"])
+            self.assertEqual(second["timings"]["cache_n"], len(first["prompt_tokens"]) - 1)
+            self.assertEqual(second["timings"]["prompt_n"], 1)
+
+    def test_cache_types(self):
+        # What they compute is compared in process; here, that the flag reaches the cache.
+        for kind in ("f16", "f32", "q8_0"):
+            self.assertEqual(len(self.answer("-m", TINY, "-p", "x", "-n", "9", "--ignore-eos", "--kv-type", kind)["tokens"]), 9)
+
+    def test_split_model_by_name(self):
+        self.answer("-m", "tiny-llama-split", "-p", "x", "-n", "1")
+
+
+class Others(ProgramTest):
+    def test_info(self):
+        text = self.succeed("info", SMOLLM2).stdout.decode()
+        self.assertRegex(text, r"architecture +llama\n")
+        facts = self.succeed_json("info", SMOLLM2, "--metadata")
+        self.assertEqual((facts["n_layers"], facts["n_embd"], facts["n_vocab"]), (30, 576, 49152))
+        self.assertEqual(facts["metadata"]["general.architecture"], "llama")
+
+    def test_tokenize(self):
+        text = "Hello, wörld! 🦊 <|im_end|>"
+        tokens = self.succeed_json("tokenize", "-m", SMOLLM2, "-p", text)["tokens"]
+        self.assertEqual("".join(token["piece"] for token in tokens[:4]), "Hello, wör")
+        special = self.succeed_json("tokenize", "-m", SMOLLM2, "-p", text, "--parse-special")["tokens"]
+        self.assertLess(len(special), len(tokens))
+        self.assertEqual(special[-1]["piece"], "<|im_end|>")
+        lines = self.succeed("tokenize", "-m", SMOLLM2, stdin=text.encode()).stdout.decode().splitlines()
+        self.assertEqual(len(lines), len(tokens))
+
+    def test_help(self):
+        for command in ([], ["run"], ["chat"], ["info"], ["tokenize"], ["bench"], ["bench", "engine"]):
+            self.assertIn("Usage:", self.succeed(*command, "--help").stdout.decode())
+
+    def test_bench(self):
+        result = self.succeed_json("bench", "engine", "-m", TINY, *QUICK, "--rounds", "1", "--starts", "1")
+        self.assertEqual([row["n"] for row in result["rows"]], [1, 2, 3, 4, 6, 8, 16, 32])
+        for part in ("decode", "prefill", "load", "memory"):
+            self.assertGreater(result[part]["ratio"], 0)
+        self.assertIn("ratio", self.succeed("bench", "engine", "-m", TINY, *QUICK, "--rounds", "1", "--starts", "0").stdout.decode())
+
+
+class Terminal:
+    """The program on a terminal of its own."""
+
+    def __init__(self, *arguments):
+        self.output = ""
+        primary, secondary = pty.openpty()
+        self.primary = primary
+        self.process = subprocess.Popen(
+            [PROGRAM, *map(str, arguments)], stdin=secondary, stdout=secondary, stderr=secondary, start_new_session=True,
+            env={**os.environ, "TERM": "xterm"},
+        )  # fmt: skip
+        os.close(secondary)
+
+    def send(self, text: str) -> None:
+        os.write(self.primary, text.encode())
+
+    def interrupt(self) -> None:
+        self.process.send_signal(signal.SIGINT)
+
+    def wait_for(self, pattern: str, seconds: float = 60) -> str:
+        """What was printed up to the pattern, which is then taken away."""
+        deadline = time.monotonic() + seconds
+        while not (found := re.search(pattern, self.output)):
+            left = deadline - time.monotonic()
+            if left <= 0 or not select.select([self.primary], [], [], left)[0]:
+                raise AssertionError(f"no '{pattern}' in {self.output!r}")
+            try:
+                data = os.read(self.primary, 65536)
+            except OSError:
+                data = b""
+            if not data:
+                raise AssertionError(f"ended without '{pattern}': {self.output!r}")
+            self.output += data.decode(errors="replace")
+        before, self.output = self.output[: found.end()], self.output[found.end() :]
+        return before
+
+    def close(self) -> int:
+        try:
+            return self.process.wait(30)
+        finally:
+            self.process.kill()
+            os.close(self.primary)
+
+
+class Chat(ProgramTest):
+    def test_remembers(self):
+        result = self.succeed(
+            "chat", "-m", SMOLLM2, *QUICK, *GREEDY, "-n", "30",
+            stdin=b"My name is Ada.\nWhat is my name?\n",
+        )  # fmt: skip
+        self.assertIn("Ada", result.stdout.decode().splitlines()[-2] + result.stdout.decode())
+        statistics = re.findall(r"\[prompt: (\d+) tokens( \(and (\d+) from before\))?", result.stderr.decode())
+        self.assertEqual(len(statistics), 2)
+        self.assertGreater(int(statistics[1][2]), 20)
+
+    def test_a_bad_turn_does_not_end_it(self):
+        result = run(
+            "chat", "-m", SMOLLM2, *QUICK, *GREEDY, "-n", "5", "-c", "256", stdin=b"word " * 500 + b"\nHello\n"
+        )
+        self.assertEqual(result.returncode, 0)
+        self.assertIn("forerun: the prompt has", result.stderr.decode())
+        self.assertIn("answer: ", result.stderr.decode())
+
+    def test_interrupt_stops_the_answer_only(self):
+        terminal = Terminal("chat", "-m", SMOLLM2, *QUICK, *GREEDY, "--ignore-eos")
+        terminal.wait_for("> ")
+        terminal.send("Tell me a long story.\n")
+        terminal.wait_for(r"story\.\r\n.{30}")
+        terminal.interrupt()
+        terminal.wait_for("interrupted]")
+        terminal.wait_for("> ")
+        terminal.send("/help\n")
+        terminal.wait_for("/reset")
+        terminal.send("/exit\n")
+        self.assertEqual(terminal.close(), 0)
+
+    def test_line_editing(self):
+        terminal = Terminal("chat", "-m", SMOLLM2, *QUICK, *GREEDY, "-n", "3")
+        terminal.wait_for("> ")
+        terminal.send("/halp\x08\x08\x08elp\n")  # backspace
+        terminal.wait_for("/reset")
+        terminal.wait_for("> ")
+        terminal.send("\x1b[A\n")  # the line before again
+        terminal.wait_for("/reset")
+        terminal.wait_for("> ")
+        terminal.send("\x04")
+        self.assertEqual(terminal.close(), 0)
+
+
+if __name__ == "__main__":
+    unittest.main()
