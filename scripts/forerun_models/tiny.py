@@ -113,12 +113,12 @@ def _tensors(spec: TinySpec):
         biases = [draw.bias(f"{layer}.attn_{x}.bias", n) for x, n in [("q", q_size), ("k", kv_size), ("v", kv_size)]]
         if spec.fused_qkv:
             yield f"{layer}.attn_qkv.weight", np.concatenate([q[1], k[1], v[1]])
-            if spec.qkv_bias:
-                yield f"{layer}.attn_qkv.bias", np.concatenate([b[1] for b in biases])
         else:
             yield from (q, k, v)
-            if spec.qkv_bias:
-                yield from biases
+        if spec.qkv_bias and spec.fused_qkv and not spec.separate_biases:
+            yield f"{layer}.attn_qkv.bias", np.concatenate([b[1] for b in biases])
+        elif spec.qkv_bias:
+            yield from biases
         yield draw.matrix(f"{layer}.attn_output.weight", d, q_size)
         if spec.attn_out_bias:
             yield draw.bias(f"{layer}.attn_output.bias", d)

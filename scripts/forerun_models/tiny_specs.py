@@ -42,6 +42,7 @@ class TinySpec:
     mlp_bias: bool = False
     head_bias: bool = False
     fused_qkv: bool = False
+    separate_biases: bool = False  # beside a fused matrix, as some older files have
     rope: Rope = Rope()
     window: int | None = None
     # Which layers are windowed: None leaves the key out (five of six), an integer n
@@ -71,6 +72,7 @@ def _llama() -> list[TinySpec]:
         replace(small, name="tiny-llama-bias", qkv_bias=True, attn_out_bias=True, mlp_bias=True),
         replace(small, name="tiny-llama-fused", fused_qkv=True),
         replace(small, name="tiny-llama-fused-bias", fused_qkv=True, qkv_bias=True),
+        replace(small, name="tiny-llama-fused-biases", fused_qkv=True, qkv_bias=True, separate_biases=True),
         replace(small, name="tiny-llama-linear", rope=Rope(scaling="linear", factor=4.0)),
         replace(small, name="tiny-llama-yarn", rope=Rope(scaling="yarn", factor=4.0, original_context=64)),
         replace(small, name="tiny-llama-rope3", rope=Rope(base=500000.0, llama3_factors=True)),

@@ -16,19 +16,22 @@ struct ContenderOptions {
   int n_context = 1024;
 };
 
+constexpr int kMaxReadTokens = 512;
+
 // Holds one sequence. Tokens are made up: the cost of a pass does not depend on them.
 class Contender {
  public:
   virtual ~Contender() = default;
 
-  // Reads `n` tokens after the context and keeps them. Logits of the last are computed.
+  // Reads `n` tokens, at most kMaxReadTokens, after the context and keeps them. Logits of
+  // the last are computed.
   virtual void read(int n) = 0;
   // Forgets all but the first `n` tokens.
   virtual void keep(int n) = 0;
 };
 
 std::unique_ptr<Contender> make_forerun_contender(std::shared_ptr<const Model> model, int n_context);
-// Computes with `pool` if it is not nullptr: workers of two pools would wait for each
+// Computes with the device's thread pool: workers of two pools would wait for each
 // other's turn by spinning on the same CPUs.
 std::unique_ptr<Contender> make_libllama_contender(const ContenderOptions& options,
                                                    const Device& device);

@@ -49,6 +49,10 @@ double time_reads(Contender& contender, int context, int n, int count) {
   return elapsed.count();
 }
 
+void fill(Contender& contender, int n) {
+  for (; n > 0; n -= kMaxReadTokens) contender.read(std::min(n, kMaxReadTokens));
+}
+
 void measure_starts(const EngineBenchOptions& options, EngineBenchResult& result) {
   std::vector<double> our_ms, their_ms, our_bytes, their_bytes;
   for (int i = -1; i < options.starts; ++i) {
@@ -86,7 +90,7 @@ EngineBenchResult run_engine_bench(const EngineBenchOptions& options,
   note("prefill");
   result.prefill_ms = compare(contenders, std::max(3, options.rounds / 2),
                               [&](Contender& c) { return time_reads(c, 0, options.prompt, 1); });
-  for (Contender* contender : {forerun.get(), libllama.get()}) contender->read(options.context);
+  for (Contender* contender : {forerun.get(), libllama.get()}) fill(*contender, options.context);
   note("decode");
   result.decode_ms = compare(contenders, options.rounds, [&](Contender& c) {
     return time_reads(c, options.context, 1, options.decode) / options.decode;

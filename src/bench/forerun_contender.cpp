@@ -8,7 +8,7 @@ class ForerunContender final : public Contender {
  public:
   ForerunContender(std::shared_ptr<const Model> model, int n_context)
       : n_vocab_(model->config().n_vocab),
-        executor_(std::move(model), {.kv = {.n_cells = n_context}}),
+        executor_(std::move(model), {.kv = {.n_cells = n_context}, .max_rows = kMaxReadTokens}),
         sequence_(executor_.cells().create()) {}
 
   void read(int n) override {

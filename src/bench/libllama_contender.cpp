@@ -26,7 +26,7 @@ class LibllamaContender final : public Contender {
 
     llama_context_params params = llama_context_default_params();
     params.n_ctx = static_cast<uint32_t>(options.n_context);
-    params.n_batch = params.n_ubatch = 512;
+    params.n_batch = params.n_ubatch = kMaxReadTokens;
     params.n_threads = params.n_threads_batch = device.n_threads();
     params.swa_full = false;  // as its own programs do
     params.no_perf = true;

@@ -111,7 +111,7 @@ void add_bench_command(CLI::App& app) {
       ->check(CLI::Range(1, 1 << 20))
       ->capture_default_str();
   engine->add_option("--prompt", options->engine.prompt, "Length of the prompt that is read")
-      ->check(CLI::Range(1, 512))
+      ->check(CLI::Range(1, kMaxReadTokens))
       ->capture_default_str();
   engine->add_option("--rounds", options->engine.rounds, "Rounds, of which the median counts")
       ->check(CLI::Range(1, 1000))

@@ -1,56 +1,53 @@
-// A 64-bit hash for fingerprints and checksums of files: the same on every machine
-// and in every version. Not for security.
+// A 64-bit hash whose values may be stored: the same on every machine and in
+// every version of forerun. Fast (eight bytes per multiplication) and well mixed,
+// but not meant to resist an attacker.
 #pragma once
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <span>
 #include <string_view>
-#include <type_traits>
 
 namespace forerun {
 
-// FNV-1a over 64-bit words, each mixed; lengths are hashed too, so that "ab" + "c"
-// and "a" + "bc" differ. Feed it in any number of pieces.
-class Hash64 {
+class StableHash {
  public:
+  static uint64_t of(std::string_view bytes) {
+    uint64_t hash = mix(bytes.size(), kSeed);
+    size_t pos = 0;
+    for (; pos + 8 <= bytes.size(); pos += 8) hash = mix(hash, load(bytes.substr(pos, 8)));
+    if (pos < bytes.size()) hash = mix(hash, load(bytes.substr(pos)));
+    return hash;
+  }
+
+  void add(uint64_t value) { state_ = mix(state_, value); }
+  void add(std::string_view bytes) { add(of(bytes)); }
   void add(std::span<const std::byte> bytes) {
-    mix(bytes.size());
-    size_t i = 0;
-    for (; i + 8 <= bytes.size(); i += 8) {
-      uint64_t word;
-      std::memcpy(&word, bytes.data() + i, 8);
-      mix(word);
-    }
-    uint64_t tail = 0;
-    for (size_t shift = 0; i < bytes.size(); ++i, shift += 8)
-      tail |= static_cast<uint64_t>(bytes[i]) << shift;
-    mix(tail);
+    add(std::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
   }
-  void add(std::string_view text) { add(std::as_bytes(std::span(text.data(), text.size()))); }
 
-  template <typename T>
-  requires std::is_integral_v<T>
-  void add_value(T value) { mix(static_cast<uint64_t>(value)); }
-
-  uint64_t value() const {
-    uint64_t h = state_;
-    h ^= h >> 33;
-    h *= 0xff51afd7ed558ccdULL;
-    h ^= h >> 33;
-    return h;
-  }
+  uint64_t value() const { return state_; }
 
  private:
-  void mix(uint64_t word) {
-    word *= 0x9e3779b97f4a7c15ULL;
-    word ^= word >> 32;
-    state_ = (state_ ^ word) * 0x100000001b3ULL;
-    state_ ^= state_ >> 29;
+  static_assert(std::endian::native == std::endian::little, "stored hashes are of little-endian words");
+  static constexpr uint64_t kSeed = 0x9E3779B97F4A7C15u;
+
+  static uint64_t load(std::string_view bytes) {
+    uint64_t word = 0;
+    std::memcpy(&word, bytes.data(), bytes.size());
+    return word;
   }
 
-  uint64_t state_ = 0xcbf29ce484222325ULL;
+  // The two halves of a 128-bit product, folded together.
+  static uint64_t mix(uint64_t a, uint64_t b) {
+    __extension__ using Wide = unsigned __int128;
+    const Wide product = static_cast<Wide>(a ^ 0xD6E8FEB86659FD93u) * (b ^ 0xA0761D6478BD642Fu);
+    return static_cast<uint64_t>(product) ^ static_cast<uint64_t>(product >> 64);
+  }
+
+  uint64_t state_ = kSeed;
 };
 
 }  // namespace forerun

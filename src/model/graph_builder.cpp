@@ -40,14 +40,17 @@ GraphBuilder::QueryKeyValue GraphBuilder::project(const AttentionWeights& attent
             .v = heads(attention.v, config_.n_kv_heads)};
   }
   ggml_tensor* fused = linear(attention.qkv, x);  // [n_embd_q + 2 n_embd_kv, n_rows]
-  const auto heads = [&](int n_heads, int64_t first) {
+  const auto heads = [&](int n_heads, int64_t first, ggml_tensor* bias) {
     const size_t size = ggml_element_size(fused);
-    return ggml_view_3d(context(), fused, dim, n_heads, n_rows, static_cast<size_t>(dim) * size,
-                        fused->nb[1], static_cast<size_t>(first) * size);
+    ggml_tensor* view =
+        ggml_view_3d(context(), fused, dim, n_heads, n_rows, static_cast<size_t>(dim) * size,
+                     fused->nb[1], static_cast<size_t>(first) * size);
+    return bias == nullptr ? view
+                           : ggml_add(context(), view, ggml_reshape_2d(context(), bias, dim, n_heads));
   };
-  return {.q = heads(config_.n_heads, 0),
-          .k = heads(config_.n_kv_heads, config_.n_embd_q()),
-          .v = heads(config_.n_kv_heads, config_.n_embd_q() + config_.n_embd_kv())};
+  return {.q = heads(config_.n_heads, 0, attention.q.bias),
+          .k = heads(config_.n_kv_heads, config_.n_embd_q(), attention.k.bias),
+          .v = heads(config_.n_kv_heads, config_.n_embd_q() + config_.n_embd_kv(), attention.v.bias)};
 }
 
 ggml_tensor* GraphBuilder::rope(ggml_tensor* heads, int layer) {

@@ -78,7 +78,7 @@ class HashedWriter {
   std::filesystem::path path_;
   std::string temporary_;
   std::ofstream stream_;
-  Hash64 hash_;
+  StableHash hash_;
   bool finished_ = false;
 };
 
@@ -108,7 +108,7 @@ class HashedReader {
  private:
   std::span<const std::byte> bytes_;
   std::string name_;
-  Hash64 hash_;
+  StableHash hash_;
 };
 
 // Calls visit(first cell, first position, count) for each run of consecutive cells.

@@ -96,14 +96,14 @@ void Model::embed(TokenId token, std::span<float> embedding) const {
 
 uint64_t Model::fingerprint() const {
   constexpr size_t kSample = 256;
-  Hash64 hash;
+  StableHash hash;
   for (const GgufTensor& tensor : file_.tensors()) {
-    hash.add(tensor.name);
-    hash.add_value(static_cast<int32_t>(tensor.type));
-    for (const int64_t n : tensor.shape) hash.add_value(n);
+    hash.add(std::string_view(tensor.name));
+    hash.add(static_cast<uint64_t>(tensor.type));
+    for (const int64_t n : tensor.shape) hash.add(static_cast<uint64_t>(n));
     // The middle of a tensor differs even where two fine-tunes share a start.
     const size_t sample = std::min(kSample, tensor.n_bytes);
-    hash.add({tensor.data + (tensor.n_bytes - sample) / 2, sample});
+    hash.add(std::span(tensor.data + (tensor.n_bytes - sample) / 2, sample));
   }
   return hash.value();
 }

@@ -226,6 +226,15 @@ TEST(Sampler, InvalidLogitsAreNeverChosen) {
   EXPECT_EQ(distribution_of(greedy, {kNan, -kInf, -5, kNan}).tokens, ids({2}));
 }
 
+TEST(Sampler, HugeAdjustmentsSaturate) {
+  SamplingOptions options = plain();
+  options.frequency_penalty = -3e38f;
+  expect_near(probabilities(options, {0, 0, 0}, {1, 1, 1}), {0, 1, 0});
+  options = plain();
+  options.logit_bias = {{TokenId{2}, 3e38f}, {TokenId{2}, 3e38f}};
+  expect_near(probabilities(options, {0, 0, 0}), {0, 0, 1});
+}
+
 TEST(Sampler, NothingLeftIsAnError) {
   std::vector<SamplingOptions> cases(3, plain());
   cases[1].temperature = 0;

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "core/error.h"
-#include "text/stable_hash.h"
+#include "core/hash.h"
 
 namespace forerun {
 namespace {

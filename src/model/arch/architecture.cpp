@@ -7,6 +7,37 @@
 #include "model/arch/families.h"
 
 namespace forerun {
+namespace {
+
+AttentionWeights declare_attention(WeightLoader& loader, const ModelConfig& config,
+                                   const std::string& prefix) {
+  AttentionWeights attention;
+  attention.norm = loader.vector(prefix + "attn_norm.weight", config.n_embd);
+  if (loader.has(prefix + "attn_qkv.weight")) {
+    attention.qkv =
+        loader.linear(prefix + "attn_qkv", config.n_embd, config.n_embd_q() + 2 * config.n_embd_kv());
+    if (attention.qkv.bias == nullptr) {
+      attention.q.bias = loader.optional_vector(prefix + "attn_q.bias", config.n_embd_q());
+      attention.k.bias = loader.optional_vector(prefix + "attn_k.bias", config.n_embd_kv());
+      attention.v.bias = loader.optional_vector(prefix + "attn_v.bias", config.n_embd_kv());
+    }
+  } else {
+    attention.q = loader.linear(prefix + "attn_q", config.n_embd, config.n_embd_q());
+    attention.k = loader.linear(prefix + "attn_k", config.n_embd, config.n_embd_kv());
+    attention.v = loader.linear(prefix + "attn_v", config.n_embd, config.n_embd_kv());
+  }
+  attention.out = loader.linear(prefix + "attn_output", config.n_embd_q(), config.n_embd);
+  return attention;
+}
+
+MlpWeights declare_mlp(WeightLoader& loader, const ModelConfig& config, const std::string& prefix) {
+  return {.norm = loader.vector(prefix + "ffn_norm.weight", config.n_embd),
+          .gate = loader.linear(prefix + "ffn_gate", config.n_embd, config.n_ff),
+          .up = loader.linear(prefix + "ffn_up", config.n_embd, config.n_ff),
+          .down = loader.linear(prefix + "ffn_down", config.n_ff, config.n_embd)};
+}
+
+}  // namespace
 
 std::span<const Architecture* const> architectures() {
   static const std::array<const Architecture*, 4> all = {&llama_architecture(), &qwen2_architecture(),
@@ -47,27 +78,17 @@ std::string layer_prefix(int layer) {
   return fmt::format("blk.{}.", layer);
 }
 
-AttentionWeights declare_attention(WeightLoader& loader, const ModelConfig& config,
-                                   const std::string& prefix) {
-  AttentionWeights attention;
-  attention.norm = loader.vector(prefix + "attn_norm.weight", config.n_embd);
-  if (loader.has(prefix + "attn_qkv.weight")) {
-    attention.qkv =
-        loader.linear(prefix + "attn_qkv", config.n_embd, config.n_embd_q() + 2 * config.n_embd_kv());
-  } else {
-    attention.q = loader.linear(prefix + "attn_q", config.n_embd, config.n_embd_q());
-    attention.k = loader.linear(prefix + "attn_k", config.n_embd, config.n_embd_kv());
-    attention.v = loader.linear(prefix + "attn_v", config.n_embd, config.n_embd_kv());
-  }
-  attention.out = loader.linear(prefix + "attn_output", config.n_embd_q(), config.n_embd);
-  return attention;
+void declare_head_norms(WeightLoader& loader, const ModelConfig& config, int layer,
+                        AttentionWeights& attention) {
+  attention.q_norm = loader.vector(layer_prefix(layer) + "attn_q_norm.weight", config.head_dim);
+  attention.k_norm = loader.vector(layer_prefix(layer) + "attn_k_norm.weight", config.head_dim);
 }
 
-MlpWeights declare_mlp(WeightLoader& loader, const ModelConfig& config, const std::string& prefix) {
-  return {.norm = loader.vector(prefix + "ffn_norm.weight", config.n_embd),
-          .gate = loader.linear(prefix + "ffn_gate", config.n_embd, config.n_ff),
-          .up = loader.linear(prefix + "ffn_up", config.n_embd, config.n_ff),
-          .down = loader.linear(prefix + "ffn_down", config.n_ff, config.n_embd)};
+LayerWeights Architecture::declare_layer(WeightLoader& loader, const ModelConfig& config,
+                                         int layer) const {
+  const std::string prefix = layer_prefix(layer);
+  return {.attention = declare_attention(loader, config, prefix),
+          .mlp = declare_mlp(loader, config, prefix)};
 }
 
 }  // namespace forerun

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "model/config.h"
@@ -25,9 +26,9 @@ class Architecture {
   // Throws Error when the metadata lacks something or asks for what forerun cannot do.
   virtual ModelConfig config(const GgufMetadata& metadata) const = 0;
 
-  // Declares the tensors of layer `layer`.
-  virtual LayerWeights declare_layer(WeightLoader& loader, const ModelConfig& config,
-                                     int layer) const = 0;
+  // Declares the tensors of a layer. What is here: both blocks' norms and projections,
+  // with the biases and scales that the file has.
+  virtual LayerWeights declare_layer(WeightLoader& loader, const ModelConfig& config, int layer) const;
 
   // One residual block: states [n_embd, n_rows] in, the same with the block's
   // contribution added out. What is here serves every family of pre-norm blocks
@@ -41,10 +42,10 @@ class Architecture {
 std::span<const Architecture* const> architectures();
 const Architecture* find_architecture(std::string_view name);
 
-// Declarations that families share. `prefix` is "blk.<layer>.".
+// "blk.<layer>.", with which the names of a layer's tensors begin.
 std::string layer_prefix(int layer);
-AttentionWeights declare_attention(WeightLoader& loader, const ModelConfig& config,
-                                   const std::string& prefix);
-MlpWeights declare_mlp(WeightLoader& loader, const ModelConfig& config, const std::string& prefix);
+// Norms of every query and key head, which several families have.
+void declare_head_norms(WeightLoader& loader, const ModelConfig& config, int layer,
+                        AttentionWeights& attention);
 
 }  // namespace forerun

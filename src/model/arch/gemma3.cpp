@@ -71,10 +71,8 @@ class Gemma3Architecture final : public Architecture {
 
   LayerWeights declare_layer(WeightLoader& loader, const ModelConfig& config, int layer) const override {
     const std::string prefix = layer_prefix(layer);
-    LayerWeights weights{.attention = declare_attention(loader, config, prefix),
-                         .mlp = declare_mlp(loader, config, prefix)};
-    weights.attention.q_norm = loader.vector(prefix + "attn_q_norm.weight", config.head_dim);
-    weights.attention.k_norm = loader.vector(prefix + "attn_k_norm.weight", config.head_dim);
+    LayerWeights weights = Architecture::declare_layer(loader, config, layer);
+    declare_head_norms(loader, config, layer, weights.attention);
     weights.attention.post_norm = loader.vector(prefix + "post_attention_norm.weight", config.n_embd);
     weights.mlp.post_norm = loader.vector(prefix + "post_ffw_norm.weight", config.n_embd);
     return weights;

@@ -20,12 +20,6 @@ class LlamaArchitecture final : public Architecture {
     }
     return config;
   }
-
-  LayerWeights declare_layer(WeightLoader& loader, const ModelConfig& config, int layer) const override {
-    const std::string prefix = layer_prefix(layer);
-    return {.attention = declare_attention(loader, config, prefix),
-            .mlp = declare_mlp(loader, config, prefix)};
-  }
 };
 
 }  // namespace

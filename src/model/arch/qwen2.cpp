@@ -13,12 +13,6 @@ class Qwen2Architecture final : public Architecture {
   ModelConfig config(const GgufMetadata& metadata) const override {
     return read_config(metadata, RopeLayout::kHalves);
   }
-
-  LayerWeights declare_layer(WeightLoader& loader, const ModelConfig& config, int layer) const override {
-    const std::string prefix = layer_prefix(layer);
-    return {.attention = declare_attention(loader, config, prefix),
-            .mlp = declare_mlp(loader, config, prefix)};
-  }
 };
 
 }  // namespace

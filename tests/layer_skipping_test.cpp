@@ -1,0 +1,75 @@
+// A pass that leaves blocks out equals libllama on a file in which those blocks add
+// nothing: the projections they end with, and their biases, are zero.
+//
+// Adding zero changes no float, so the tolerance is that of logits_test.cpp: none.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <random>
+#include <string>
+
+#include "support/engine.h"
+#include "support/gguf_builder.h"
+#include "support/libllama.h"
+#include "support/model_files.h"
+#include "support/temp_dir.h"
+
+namespace forerun {
+namespace {
+
+using namespace test;
+
+void write_without(const LayerSet& layers, const std::filesystem::path& from,
+                   const std::filesystem::path& to) {
+  copy_gguf(from, to, [&](StoredTensor& tensor) {
+    for (int layer = 0; layer < layers.n_layers(); ++layer) {
+      const std::string prefix = "blk." + std::to_string(layer) + ".";
+      const bool skipped =
+          (tensor.name.starts_with(prefix + "attn_output.") && !layers.runs(attention_block(layer))) ||
+          (tensor.name.starts_with(prefix + "ffn_down.") && !layers.runs(mlp_block(layer)));
+      if (skipped) std::fill(tensor.data.begin(), tensor.data.end(), std::byte{0});
+    }
+  });
+}
+
+double compare(const Model& model, Executor& executor, const LayerSet& layers, uint32_t seed) {
+  const TempDir dir;
+  const auto path = dir.file("zeroed.gguf");
+  write_without(layers, model.file().path(), path);
+  LibLlama reference(path);
+  const auto tokens = random_tokens(model, 44, seed);
+  const SequenceId sequence = executor.cells().create();
+  double worst = 0;
+  for (size_t at = 0; at < tokens.size();) {
+    const size_t n = at == 0 ? 40 : 1;
+    const auto part = std::span(tokens).subspan(at, n);
+    worst = std::max(worst, max_difference(read_and_commit(executor, sequence, part, layers),
+                                           reference.read(part, n)));
+    at += n;
+  }
+  executor.cells().remove(sequence);
+  return worst;
+}
+
+TEST(LayerSkipping, EqualsLibllamaWithZeroedProjections) {
+  for (const std::string name :
+       {"tiny-llama", "tiny-llama-bias", "tiny-llama-q4_k", "tiny-qwen2", "tiny-qwen3", "tiny-gemma3",
+        "tiny-gemma3-layers", "tiny-gemma3-fused"}) {
+    const auto model = load_model(model_file(name));
+    const auto executor = make_executor(model);
+    const int n_layers = model->config().n_layers;
+    std::mt19937 random(3);
+    std::vector<LayerSet> sets = {LayerSet::none(n_layers), LayerSet::first_blocks(n_layers, 1),
+                                  LayerSet::first_blocks(n_layers, 2 * n_layers - 1)};
+    for (int i = 0; i < 4; ++i) sets.push_back(random_layer_set(n_layers, random));
+    for (size_t i = 0; i < sets.size(); ++i) {
+      EXPECT_EQ(compare(*model, *executor, sets[i], static_cast<uint32_t>(i)), 0.0)
+          << name << ", set " << i;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace forerun

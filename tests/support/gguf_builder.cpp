@@ -1,0 +1,216 @@
+#include "support/gguf_builder.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <fstream>
+#include <random>
+
+#include "core/check.h"
+#include "gguf/gguf_file.h"
+
+namespace forerun::test {
+namespace {
+
+std::vector<std::byte> as_bytes(std::span<const float> values) {
+  const auto bytes = std::as_bytes(values);
+  return {bytes.begin(), bytes.end()};
+}
+
+// Adds tensors of normally distributed numbers.
+class RandomTensors {
+ public:
+  RandomTensors(GgufBuilder& builder, uint32_t seed) : builder_(builder), random_(seed) {}
+
+  // Scaled so that outputs are about as large as inputs.
+  void matrix(const std::string& name, int n_in, int n_out) {
+    add(name, {n_in, n_out}, 0.0f, 1.0f / std::sqrt(static_cast<float>(n_in)));
+  }
+  void embedding(const std::string& name, int n_embd, int n_vocab) {
+    add(name, {n_embd, n_vocab}, 0.0f, 1.0f);
+  }
+  void norm(const std::string& name, int n) { add(name, {n}, 1.0f, 0.1f); }
+  void bias(const std::string& name, int n) { add(name, {n}, 0.0f, 0.3f); }
+
+ private:
+  void add(const std::string& name, const std::vector<int64_t>& shape, float mean, float deviation) {
+    std::normal_distribution<float> normal(mean, deviation);
+    size_t n = 1;
+    for (const int64_t side : shape) n *= static_cast<size_t>(side);
+    std::vector<float> values(n);
+    for (float& value : values) value = normal(random_);
+    builder_.add_floats(name, shape, values);
+  }
+
+  GgufBuilder& builder_;
+  std::mt19937 random_;
+};
+
+void set_hyperparameters(GgufBuilder& builder, const TinyModelSpec& spec) {
+  const std::string arch = spec.architecture + ".";
+  const auto set = [&](const std::string& name, int value) {
+    builder.set(arch + name, static_cast<uint32_t>(value));
+  };
+  builder.set("general.architecture", spec.architecture);
+  set("block_count", spec.n_layers);
+  set("embedding_length", spec.n_embd);
+  set("context_length", 256);
+  set("feed_forward_length", spec.n_ff);
+  set("attention.head_count", spec.n_heads);
+  set("attention.head_count_kv", spec.n_kv_heads);
+  set("attention.key_length", spec.head_dim);
+  set("attention.value_length", spec.head_dim);
+  builder.set(arch + "attention.layer_norm_rms_epsilon", 1e-5f);
+  builder.set(arch + "rope.freq_base", 10000.0f);
+  if (spec.architecture == "gemma3") {
+    set("attention.sliding_window", 4);
+    set("attention.sliding_window_pattern", 2);
+  }
+}
+
+}  // namespace
+
+GgufBuilder::GgufBuilder() : gguf_(gguf_init_empty()) {}
+
+GgufBuilder& GgufBuilder::set(const std::string& key, uint32_t value) {
+  gguf_set_val_u32(gguf_.get(), key.c_str(), value);
+  return *this;
+}
+
+GgufBuilder& GgufBuilder::set(const std::string& key, float value) {
+  gguf_set_val_f32(gguf_.get(), key.c_str(), value);
+  return *this;
+}
+
+GgufBuilder& GgufBuilder::set(const std::string& key, const std::string& value) {
+  gguf_set_val_str(gguf_.get(), key.c_str(), value.c_str());
+  return *this;
+}
+
+GgufBuilder& GgufBuilder::remove(const std::string& key) {
+  gguf_remove_key(gguf_.get(), key.c_str());
+  return *this;
+}
+
+void GgufBuilder::add_tensor(const std::string& name, ggml_type type, const std::vector<int64_t>& shape,
+                             std::vector<std::byte> data) {
+  Tensor tensor{.name = name, .type = type, .shape = shape, .data = std::move(data)};
+  const auto same =
+      std::find_if(tensors_.begin(), tensors_.end(), [&](const Tensor& t) { return t.name == name; });
+  if (same != tensors_.end()) {
+    *same = std::move(tensor);
+  } else {
+    tensors_.push_back(std::move(tensor));
+  }
+}
+
+void GgufBuilder::add_floats(const std::string& name, const std::vector<int64_t>& shape,
+                             std::span<const float> values) {
+  add_tensor(name, GGML_TYPE_F32, shape, as_bytes(values));
+}
+
+void GgufBuilder::remove_tensor(const std::string& name) {
+  std::erase_if(tensors_, [&](const Tensor& tensor) { return tensor.name == name; });
+}
+
+void GgufBuilder::write(const std::filesystem::path& path) const {
+  const ggml_context_ptr context(ggml_init({.mem_size = (tensors_.size() + 1) * ggml_tensor_overhead(),
+                                            .mem_buffer = nullptr,
+                                            .no_alloc = true}));
+  const gguf_context_ptr file(gguf_init_empty());
+  gguf_set_kv(file.get(), gguf_.get());
+  for (const Tensor& tensor : tensors_) {
+    ggml_tensor* info = ggml_new_tensor(context.get(), tensor.type,
+                                        static_cast<int>(tensor.shape.size()), tensor.shape.data());
+    CHECK(ggml_nbytes(info) == tensor.data.size());
+    ggml_set_name(info, tensor.name.c_str());
+    gguf_add_tensor(file.get(), info);
+    gguf_set_tensor_data(file.get(), tensor.name.c_str(), tensor.data.data());
+  }
+  std::filesystem::remove(path);  // as in write_file
+  CHECK(gguf_write_to_file(file.get(), path.c_str(), false));
+}
+
+GgufBuilder tiny_model(const TinyModelSpec& spec) {
+  GgufBuilder builder;
+  set_hyperparameters(builder, spec);
+  RandomTensors random(builder, spec.seed);
+  const int n_embd_q = spec.n_heads * spec.head_dim;
+  const int n_embd_kv = spec.n_kv_heads * spec.head_dim;
+  const bool gemma = spec.architecture == "gemma3";
+  random.embedding("token_embd.weight", spec.n_embd, spec.n_vocab);
+  for (int layer = 0; layer < spec.n_layers; ++layer) {
+    const std::string prefix = "blk." + std::to_string(layer) + ".";
+    random.norm(prefix + "attn_norm.weight", spec.n_embd);
+    random.matrix(prefix + "attn_q.weight", spec.n_embd, n_embd_q);
+    random.matrix(prefix + "attn_k.weight", spec.n_embd, n_embd_kv);
+    random.matrix(prefix + "attn_v.weight", spec.n_embd, n_embd_kv);
+    if (spec.architecture == "qwen2") {
+      random.bias(prefix + "attn_q.bias", n_embd_q);
+      random.bias(prefix + "attn_k.bias", n_embd_kv);
+      random.bias(prefix + "attn_v.bias", n_embd_kv);
+    }
+    if (spec.architecture == "qwen3" || gemma) {
+      random.norm(prefix + "attn_q_norm.weight", spec.head_dim);
+      random.norm(prefix + "attn_k_norm.weight", spec.head_dim);
+    }
+    random.matrix(prefix + "attn_output.weight", n_embd_q, spec.n_embd);
+    if (gemma) random.norm(prefix + "post_attention_norm.weight", spec.n_embd);
+    random.norm(prefix + "ffn_norm.weight", spec.n_embd);
+    random.matrix(prefix + "ffn_gate.weight", spec.n_embd, spec.n_ff);
+    random.matrix(prefix + "ffn_up.weight", spec.n_embd, spec.n_ff);
+    random.matrix(prefix + "ffn_down.weight", spec.n_ff, spec.n_embd);
+    if (gemma) random.norm(prefix + "post_ffw_norm.weight", spec.n_embd);
+  }
+  random.norm("output_norm.weight", spec.n_embd);
+  random.matrix("output.weight", spec.n_embd, spec.n_vocab);
+  return builder;
+}
+
+void copy_gguf(const std::filesystem::path& from, const std::filesystem::path& to,
+               const std::function<void(StoredTensor&)>& change) {
+  const GgufFile file = GgufFile::open(from);
+  GgufBuilder builder;
+  gguf_set_kv(builder.metadata(), file.metadata().raw());
+  for (const char* key : {"split.no", "split.count", "split.tensors.count"}) builder.remove(key);
+  for (const GgufTensor& tensor : file.tensors()) {
+    int n_dims = GGML_MAX_DIMS;
+    while (n_dims > 1 && tensor.shape[n_dims - 1] == 1) --n_dims;
+    const std::vector<int64_t> shape(tensor.shape, tensor.shape + n_dims);
+    StoredTensor copy{.name = tensor.name,
+                      .shape = shape,
+                      .type = tensor.type,
+                      .data = {tensor.data, tensor.data + tensor.n_bytes}};
+    change(copy);
+    builder.add_tensor(copy.name, copy.type, shape, std::move(copy.data));
+  }
+  builder.write(to);
+}
+
+void to_f32(StoredTensor& tensor) {
+  if (tensor.type == GGML_TYPE_F32) return;
+  int64_t n = 1;
+  for (const int64_t side : tensor.shape) n *= side;
+  std::vector<float> values(static_cast<size_t>(n));
+  ggml_get_type_traits(tensor.type)->to_float(tensor.data.data(), values.data(), n);
+  tensor.type = GGML_TYPE_F32;
+  tensor.data = as_bytes(values);
+}
+
+std::vector<std::byte> read_file(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::vector<std::byte> bytes(std::filesystem::file_size(path));
+  file.read(reinterpret_cast<char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+  CHECK(file.good());
+  return bytes;
+}
+
+void write_file(const std::filesystem::path& path, std::span<const std::byte> bytes) {
+  // File systems flush a file that was cut and rewritten, which is slow; a new one not.
+  std::filesystem::remove(path);
+  std::ofstream file(path, std::ios::binary);
+  file.write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+  CHECK(file.good());
+}
+
+}  // namespace forerun::test

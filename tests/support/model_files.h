@@ -1,0 +1,17 @@
+// The models that tests run on, by name.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace forerun::test {
+
+// The file of a model that `make models` fetches or makes ("smollm2", "tiny-llama").
+// Throws Error when it is not there, saying so.
+std::filesystem::path model_file(const std::string& name);
+
+// The names of all tiny models there are, sorted; split ones once.
+std::vector<std::string> tiny_model_names();
+
+}  // namespace forerun::test
