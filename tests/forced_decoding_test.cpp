@@ -4,7 +4,8 @@
 //
 // By hand, on a file of prompts (JSON lines with `turns`, or plain lines):
 //
-//   FORERUN_PROMPTS=prompts.jsonl FORERUN_MODEL=smollm2 FORERUN_N_PREDICT=64 forced_decoding_test
+//   FORERUN_PROMPTS=prompts.jsonl FORERUN_MODEL=smollm2 FORERUN_N_PREDICT=64
+//   FORERUN_THREADS=2 forced_decoding_test
 
 #include <gtest/gtest.h>
 
@@ -15,7 +16,6 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "support/engine.h"
@@ -139,7 +139,7 @@ TEST(ForcedDecoding, OurBestTokenIsLibllamas) {
   if (!file.empty()) {
     const int n_predict = std::stoi(environment("FORERUN_N_PREDICT", "64"));
     expect_same_answers(environment("FORERUN_MODEL", "smollm2"), read_prompts(file), n_predict,
-                        static_cast<int>(std::thread::hardware_concurrency()));
+                        std::stoi(environment("FORERUN_THREADS", "1")));
     return;
   }
   const auto prompts = read_prompts(std::filesystem::path(FORERUN_TEST_DATA) / "prompts.txt");

@@ -48,12 +48,6 @@ MappedFile::~MappedFile() {
 MappedFile::MappedFile(MappedFile&& other) noexcept
     : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
 
-void MappedFile::prefetch() const {
-  if (data_ != nullptr) {
-    ::madvise(const_cast<std::byte*>(data_), size_, MADV_WILLNEED);
-  }
-}
-
 void MappedFile::release(size_t offset, size_t length) const {
   const auto page = static_cast<size_t>(::sysconf(_SC_PAGESIZE));
   const size_t first = (offset + page - 1) / page * page;

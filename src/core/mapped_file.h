@@ -20,9 +20,6 @@ class MappedFile {
 
   std::span<const std::byte> bytes() const { return {data_, size_}; }
 
-  // Tells the kernel that the whole file will be read soon, so that it reads ahead.
-  void prefetch() const;
-
   // Gives the pages that lie wholly in [offset, offset + length) back to the page
   // cache: their bytes were copied elsewhere and will not be read from here again
   // soon. Reading them later stays correct.
