@@ -64,8 +64,8 @@ void measure_starts(const EngineBenchOptions& options, EngineBenchResult& result
     our_bytes.push_back(ours.peak_bytes);
     their_bytes.push_back(theirs.peak_bytes);
   }
-  result.start_ms = {.forerun = median(our_ms), .libllama = median(their_ms)};
-  result.peak_bytes = {.forerun = median(our_bytes), .libllama = median(their_bytes)};
+  result.start_ms = Comparison{.forerun = median(our_ms), .libllama = median(their_ms)};
+  result.peak_bytes = Comparison{.forerun = median(our_bytes), .libllama = median(their_bytes)};
 }
 
 }  // namespace
@@ -88,7 +88,7 @@ EngineBenchResult run_engine_bench(const EngineBenchOptions& options,
   const Contenders contenders{*forerun, *libllama};
 
   note("prefill");
-  result.prefill_ms = compare(contenders, std::max(3, options.rounds / 2),
+  result.prefill_ms = compare(contenders, options.rounds,
                               [&](Contender& c) { return time_reads(c, 0, options.prompt, 1); });
   for (Contender* contender : {forerun.get(), libllama.get()}) fill(*contender, options.context);
   note("decode");

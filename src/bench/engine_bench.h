@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -38,8 +39,9 @@ struct EngineBenchResult {
   int n_threads = 0;
   Comparison decode_ms;   // per token
   Comparison prefill_ms;  // of the whole prompt
-  Comparison start_ms;
-  Comparison peak_bytes;
+  // Not measured without starts.
+  std::optional<Comparison> start_ms;
+  std::optional<Comparison> peak_bytes;
   std::vector<RowsResult> rows;
 };
 

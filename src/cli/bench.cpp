@@ -45,14 +45,15 @@ Json result_json(const EngineBenchResult& result, const std::string& model) {
     entry.update(comparison_json(row.ms, "ms"));
     rows.push_back(std::move(entry));
   }
-  return {{"model", model},
-          {"device", result.device},
-          {"threads", result.n_threads},
-          {"decode", comparison_json(result.decode_ms, "ms")},
-          {"prefill", comparison_json(result.prefill_ms, "ms")},
-          {"load", comparison_json(result.start_ms, "ms")},
-          {"memory", comparison_json(result.peak_bytes, "bytes")},
-          {"rows", rows}};
+  Json object{{"model", model},
+              {"device", result.device},
+              {"threads", result.n_threads},
+              {"decode", comparison_json(result.decode_ms, "ms")},
+              {"prefill", comparison_json(result.prefill_ms, "ms")}};
+  if (result.start_ms) object["load"] = comparison_json(*result.start_ms, "ms");
+  if (result.peak_bytes) object["memory"] = comparison_json(*result.peak_bytes, "bytes");
+  object["rows"] = rows;
+  return object;
 }
 
 void print_table(const EngineBenchResult& result, const BenchOptions& options) {
@@ -65,10 +66,8 @@ void print_table(const EngineBenchResult& result, const BenchOptions& options) {
   std::printf("%-28s %12s %12s %8s\n", "", "forerun", "libllama", "ratio");
   row("decode, ms per token", result.decode_ms, 1);
   row(fmt::format("prompt of {}, ms", options.engine.prompt), result.prefill_ms, 1);
-  if (result.start_ms.forerun > 0) {
-    row("load to first token, ms", result.start_ms, 1);
-    row("peak memory, MB", result.peak_bytes, 1e-6);
-  }
+  if (result.start_ms) row("load to first token, ms", *result.start_ms, 1);
+  if (result.peak_bytes) row("peak memory, MB", *result.peak_bytes, 1e-6);
   for (const RowsResult& rows : result.rows) row(fmt::format("pass over {}, ms", rows.n), rows.ms, 1);
   std::printf(
       "\nMedians of interleaved runs, %d tokens of context; a ratio above 1: forerun is better.\n",
