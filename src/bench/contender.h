@@ -14,6 +14,7 @@ struct ContenderOptions {
   std::filesystem::path model;
   DeviceOptions device;
   int n_context = 1024;
+  KvType kv_type = KvType::kF16;
 };
 
 constexpr int kMaxReadTokens = 512;
@@ -30,7 +31,8 @@ class Contender {
   virtual void keep(int n) = 0;
 };
 
-std::unique_ptr<Contender> make_forerun_contender(std::shared_ptr<const Model> model, int n_context);
+std::unique_ptr<Contender> make_forerun_contender(std::shared_ptr<const Model> model,
+                                                  const ContenderOptions& options);
 // Computes with the device's thread pool: workers of two pools would wait for each
 // other's turn by spinning on the same CPUs.
 std::unique_ptr<Contender> make_libllama_contender(const ContenderOptions& options,

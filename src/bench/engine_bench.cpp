@@ -73,6 +73,7 @@ void measure_starts(const EngineBenchOptions& options, EngineBenchResult& result
 EngineBenchResult run_engine_bench(const EngineBenchOptions& options,
                                    const std::function<void(const std::string&)>& note) {
   EngineBenchResult result;
+  architecture_of(GgufFile::open(options.contender.model));  // before children fail on it
   if (options.starts > 0) {
     note("starting");
     measure_starts(options, result);
@@ -83,7 +84,7 @@ EngineBenchResult run_engine_bench(const EngineBenchOptions& options,
   result.device = device->info().name;
   result.n_threads = device->n_threads();
   const auto model = Model::load(GgufFile::open(options.contender.model), device);
-  const auto forerun = make_forerun_contender(model, options.contender.n_context);
+  const auto forerun = make_forerun_contender(model, options.contender);
   const auto libllama = make_libllama_contender(options.contender, *device);
   const Contenders contenders{*forerun, *libllama};
 

@@ -4,7 +4,6 @@
 #include <vector>
 
 #include "bench/contender.h"
-#include "core/check.h"
 #include "core/error.h"
 #include "gguf/ggml_log.h"
 
@@ -30,6 +29,7 @@ class LibllamaContender final : public Contender {
     params.n_threads = params.n_threads_batch = device.n_threads();
     params.swa_full = false;  // as its own programs do
     params.no_perf = true;
+    params.type_k = params.type_v = ggml_type_of(options.kv_type);
     context_.reset(llama_init_from_model(model_.get(), params));
     if (!context_)
       fail(ErrorCode::kOutOfMemory, "libllama cannot make a context: {}", log.first_error());
@@ -42,13 +42,20 @@ class LibllamaContender final : public Contender {
   void read(int n) override {
     tokens_.clear();
     for (int i = 0; i < n; ++i) tokens_.push_back(made_up_token(n_tokens_ + i, n_vocab_));
-    CHECK(llama_decode(context_.get(), llama_batch_get_one(tokens_.data(), n)) == 0);
-    CHECK(llama_get_logits_ith(context_.get(), -1) != nullptr);  // waits for the device
+    GgmlLogCapture log;
+    const llama_batch batch = llama_batch_get_one(tokens_.data(), n);
+    // Asking for logits waits for the device.
+    if (llama_decode(context_.get(), batch) != 0 ||
+        llama_get_logits_ith(context_.get(), -1) == nullptr) {
+      fail(ErrorCode::kUnsupported, "libllama failed to compute: {}", log.first_error());
+    }
     n_tokens_ += n;
   }
 
   void keep(int n) override {
-    CHECK(llama_memory_seq_rm(llama_get_memory(context_.get()), 0, n, -1));
+    if (!llama_memory_seq_rm(llama_get_memory(context_.get()), 0, n, -1)) {
+      fail(ErrorCode::kUnsupported, "libllama cannot forget the end of this model\'s context");
+    }
     n_tokens_ = n;
   }
 

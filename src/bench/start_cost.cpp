@@ -27,7 +27,8 @@ double peak_bytes() {
   return static_cast<double>(usage.ru_maxrss) * 1024.0;
 }
 
-// Runs a program and returns what it prints.
+// Runs this program with other arguments and returns what it prints. If it fails, what
+// it says becomes our Error.
 std::string output_of(std::vector<std::string> arguments) {
   std::vector<char*> argv;
   for (std::string& argument : arguments) argv.push_back(argument.data());
@@ -37,6 +38,7 @@ std::string output_of(std::vector<std::string> arguments) {
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
+  posix_spawn_file_actions_adddup2(&actions, ends[1], STDERR_FILENO);
   posix_spawn_file_actions_addclose(&actions, ends[0]);
   pid_t child = 0;
   const int failed = ::posix_spawn(&child, argv[0], &actions, nullptr, argv.data(), environ);
@@ -51,7 +53,9 @@ std::string output_of(std::vector<std::string> arguments) {
   int status = 0;
   if (failed == 0) ::waitpid(child, &status, 0);
   if (failed != 0 || !WIFEXITED(status) || WEXITSTATUS(status) != 0) {
-    fail(ErrorCode::kUnsupported, "the child process that measures loading failed");
+    const std::string_view prefix = "forerun: ";
+    if (output.starts_with(prefix)) output.erase(0, prefix.size());
+    fail(ErrorCode::kUnsupported, "measuring how long loading takes failed: {}", output);
   }
   return output;
 }
@@ -65,7 +69,7 @@ StartCost measure_start(const std::string& engine, const ContenderOptions& optio
   std::unique_ptr<Contender> contender;
   if (engine == "forerun") {
     loaded = load_model(options.model, options.device);
-    contender = make_forerun_contender(loaded->model, options.n_context);
+    contender = make_forerun_contender(loaded->model, options);
   } else {
     device = Device::open(options.device);
     contender = make_libllama_contender(options, *device);
@@ -86,7 +90,9 @@ StartCost measure_start_in_child(const std::string& engine, const ContenderOptio
                                      "--device",
                                      options.device.name,
                                      "-c",
-                                     std::to_string(options.n_context)};
+                                     std::to_string(options.n_context),
+                                     "--kv-type",
+                                     std::string(to_string(options.kv_type))};
   if (options.device.n_threads > 0) {
     arguments.insert(arguments.end(), {"-t", std::to_string(options.device.n_threads)});
   }

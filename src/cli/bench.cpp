@@ -29,6 +29,7 @@ ContenderOptions contender_options(const BenchOptions& options) {
   contender.model = resolve_model(options.model.model);
   contender.device = options.model.device;
   if (options.model.n_context > 0) contender.n_context = options.model.n_context;
+  contender.kv_type = kv_type(options.model);
   return contender;
 }
 
@@ -106,6 +107,7 @@ void add_bench_command(CLI::App& app) {
   CLI::App* engine = bench->add_subcommand(
       "engine", "Compare with libllama: decoding, prompts, small batches, loading");
   add_model_options(*engine, options->model);
+  add_context_options(*engine, options->model);
   engine->add_option("--context", options->engine.context, "Tokens before what is timed")
       ->check(CLI::Range(1, 1 << 20))
       ->capture_default_str();
@@ -126,7 +128,10 @@ void add_bench_command(CLI::App& app) {
   // Run by `bench engine` in processes of their own.
   CLI::App* start = bench->add_subcommand("start", "")->group("");
   add_model_options(*start, options->model);
-  start->add_option("--engine", options->child_engine)->required();
+  add_context_options(*start, options->model);
+  start->add_option("--engine", options->child_engine)
+      ->required()
+      ->check(CLI::IsMember({"forerun", "libllama"}));
   start->callback([options] { bench_start(*options); });
 }
 

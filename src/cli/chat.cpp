@@ -28,7 +28,7 @@ constexpr const char* kHelp =
     "  /reset   forget the conversation\n"
     "  /stats   switch the line of statistics on or off\n"
     "  /help    show this\n"
-    "  /exit    leave (or Ctrl-D)\n"
+    "  /exit    leave (or /quit, or Ctrl-D)\n"
     "  Ctrl-C   stop the answer\n";
 
 class Conversation {
@@ -53,12 +53,10 @@ class Conversation {
     try {
       const std::string rendered =
           loaded_.chat_template->render(messages_, /*add_generation_prompt=*/true);
-      Generation generation = generator_.generate(loaded_.vocabulary.tokenize_rendered(rendered),
-                                                  options_, [](std::string_view piece) {
-                                                    std::fwrite(piece.data(), 1, piece.size(), stdout);
-                                                    std::fflush(stdout);
-                                                    return !InterruptGuard::take();
-                                                  });
+      InterruptGuard::take();  // one that was meant for the line before
+      Generation generation =
+          generator_.generate(loaded_.vocabulary.tokenize_rendered(rendered), options_,
+                              {.on_text = print_text, .is_cancelled = InterruptGuard::take});
       messages_.push_back({.role = "assistant", .content = generation.text});
       return generation;
     } catch (...) {
@@ -121,6 +119,7 @@ void add_chat_command(CLI::App& app) {
   CLI::App* command = app.add_subcommand("chat", "Have a conversation");
   command->add_option("--system", options->system, "A system message before the conversation");
   add_model_options(*command, options->model);
+  add_context_options(*command, options->model);
   add_generation_options(*command, options->generation);
   command->footer(std::string("While it runs:\n") + kHelp);
   command->callback([options] { chat(*options); });

@@ -8,12 +8,7 @@ namespace {
 volatile std::sig_atomic_t interrupted = 0;
 struct sigaction previous {};
 
-void on_interrupt(int signal) {
-  if (interrupted != 0) {
-    std::signal(signal, SIG_DFL);
-    std::raise(signal);
-    return;
-  }
+void on_interrupt(int) {
   interrupted = 1;
 }
 

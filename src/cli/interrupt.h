@@ -3,8 +3,7 @@
 
 namespace forerun {
 
-// While one lives, SIGINT only sets a flag. The second Ctrl-C in a row without
-// anybody asking for the flag ends the program as usual.
+// While one lives, SIGINT only sets a flag.
 class InterruptGuard {
  public:
   InterruptGuard();

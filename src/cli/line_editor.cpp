@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <cwchar>
 #include <iostream>
 
 #include "cli/interrupt.h"
@@ -12,6 +13,21 @@ namespace forerun {
 namespace {
 
 constexpr int kHistoryLines = 1000;
+
+// One character of standard input. libedit's own reader goes on after a signal; this
+// one gives the line up. 1: a character, 0: the end, -1: interrupted.
+int read_character(EditLine*, wchar_t* character) {
+  std::mbstate_t state{};
+  for (;;) {
+    char byte = 0;
+    const ssize_t n = ::read(STDIN_FILENO, &byte, 1);
+    if (n <= 0) return static_cast<int>(n);
+    const size_t length = std::mbrtowc(character, &byte, 1, &state);
+    if (length == static_cast<size_t>(-2)) continue;  // not complete yet
+    if (length != static_cast<size_t>(-1)) return 1;
+    state = {};  // no character of this locale: leave it out
+  }
+}
 
 }  // namespace
 
@@ -39,6 +55,7 @@ LineEditor::LineEditor(std::string prompt) {
   el_set(terminal_->edit, EL_PROMPT, &Terminal::prompt_of);
   el_set(terminal_->edit, EL_EDITOR, "emacs");
   el_set(terminal_->edit, EL_HIST, history, terminal_->history);
+  el_set(terminal_->edit, EL_GETCFN, read_character);
   el_set(terminal_->edit, EL_BIND, "^R", "em-inc-search-prev", nullptr);
 }
 

@@ -1,5 +1,6 @@
 #include <clocale>
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <new>
 #include <string>
@@ -25,6 +26,8 @@ int report(const std::string& message) {
 
 int main(int argc, char** argv) {
   std::setlocale(LC_CTYPE, "");
+  // Where no language is set, text is UTF-8 all the same.
+  if (MB_CUR_MAX == 1) std::setlocale(LC_CTYPE, "C.UTF-8");
   forerun::silence_ggml_log();
   CLI::App app{"forerun: faster answers from any GGUF language model, word for word the same"};
   app.name("forerun");
@@ -41,15 +44,16 @@ int main(int argc, char** argv) {
   forerun::add_bench_command(app);
   try {
     app.parse(argc, argv);
+    if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) return report("cannot write the output");
     return 0;
   } catch (const CLI::Success& success) {  // --help, --version
     return app.exit(success);
   } catch (const CLI::ParseError& error) {
-    return report(std::string(error.what()) + " (see 'forerun --help')");
+    return report(std::string(error.what()) + " (--help shows what there is)");
   } catch (const forerun::Error& error) {
     return report(error.what());
   } catch (const std::bad_alloc&) {
-    return report("out of memory");
+    return report("out of memory (a smaller context: -c)");
   } catch (const std::exception& error) {
     return report(error.what());
   }

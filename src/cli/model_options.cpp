@@ -48,6 +48,9 @@ void add_model_options(CLI::App& command, ModelOptions& options) {
   command.add_option("-t,--threads", options.device.n_threads, "CPU threads (default: one per core)")
       ->check(CLI::Range(1, GGML_MAX_N_THREADS));
   command.add_flag("!--no-pin", options.device.pin_threads, "Let the system move threads between CPUs");
+}
+
+void add_context_options(CLI::App& command, ModelOptions& options) {
   command
       .add_option("-c,--ctx-size", options.n_context,
                   "Tokens the context holds (default: what the model was trained for, at most 8192)")
@@ -65,12 +68,15 @@ LoadedModel load(const ModelOptions& options) {
                     [line = std::make_shared<ProgressLine>()](double share) { (*line)(share); });
 }
 
-ExecutorOptions executor_options(const ModelOptions& options, const ModelConfig& config) {
+KvType kv_type(const ModelOptions& options) {
   const auto type = parse_kv_type(options.kv_type);
-  if (!type)
-    fail(ErrorCode::kInvalidArgument, "--kv-type must be f16, f32 or q8_0, not '{}'", options.kv_type);
+  if (type) return *type;
+  fail(ErrorCode::kInvalidArgument, "--kv-type must be f16, f32 or q8_0, not '{}'", options.kv_type);
+}
+
+ExecutorOptions executor_options(const ModelOptions& options, const ModelConfig& config) {
   return {.kv = {.n_cells = options.n_context > 0 ? options.n_context : default_context(config),
-                 .type = *type}};
+                 .type = kv_type(options)}};
 }
 
 }  // namespace forerun

@@ -38,7 +38,7 @@ std::string_view in_words(StopReason reason) {
   switch (reason) {
     case StopReason::kEndOfText: return "end of text";
     case StopReason::kLimit: return "token limit";
-    case StopReason::kStopString: return "stop text";
+    case StopReason::kStop: return "stop text";
     case StopReason::kContextFull: return "context full (a larger one: -c)";
     case StopReason::kCancelled: return "interrupted";
   }
@@ -86,6 +86,11 @@ std::string statistics_line(const Generation& generation) {
       "prompt: {} tokens{}, {:.1f} per second | answer: {} tokens, {:.1f} per second | {}", t.n_prompt,
       cached, t.prompt_per_second(), t.n_predicted, t.predicted_per_second(),
       in_words(generation.stop_reason));
+}
+
+void print_text(std::string_view text) {
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  std::fflush(stdout);
 }
 
 void print_json(const Json& object) {

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <nlohmann/json.hpp>
+#include <span>
 #include <string>
+#include <string_view>
 
 #include "engine/generation.h"
 #include "text/vocabulary.h"
@@ -16,6 +18,9 @@ nlohmann::ordered_json generation_json(const Generation& generation, std::span<c
                                        const Vocabulary& vocabulary);
 
 std::string statistics_line(const Generation& generation);
+
+// On standard output, at once.
+void print_text(std::string_view text);
 
 // One line on standard output. Bytes that are no UTF-8 are replaced.
 void print_json(const nlohmann::ordered_json& object);

@@ -81,13 +81,10 @@ void run(const RunOptions& options) {
     generator.restore(options.prompt_cache);
   }
   const InterruptGuard interrupts;
-  const Generation generation = generator.generate(tokens, generation_opts, [&](std::string_view text) {
-    if (!options.json) {
-      std::fwrite(text.data(), 1, text.size(), stdout);
-      std::fflush(stdout);
-    }
-    return !InterruptGuard::take();
-  });
+  const Generation generation =
+      generator.generate(tokens, generation_opts,
+                         {.on_text = options.json ? std::function<void(std::string_view)>() : print_text,
+                          .is_cancelled = InterruptGuard::take});
   if (!options.prompt_cache.empty()) generator.save(options.prompt_cache);
   if (options.json) {
     print_json(generation_json(generation, tokens, loaded.vocabulary));
@@ -116,6 +113,7 @@ void add_run_command(CLI::App& app) {
       "File that keeps what was computed, so that the next prompt beginning alike starts sooner");
   command->add_flag("--json", options->json, "Print one JSON object instead of text");
   add_model_options(*command, options->model);
+  add_context_options(*command, options->model);
   add_generation_options(*command, options->generation);
   command->footer(
       "The answer goes to standard output, statistics to standard error.\n"

@@ -22,7 +22,8 @@ const cpu_set_t& initial_affinity() {
   static const cpu_set_t mask = [] {
     cpu_set_t set;
     CPU_ZERO(&set);
-    if (sched_getaffinity(0, sizeof(set), &set) != 0) CPU_SET(0, &set);
+    // More CPUs than the mask can name: none is named, and nothing will be pinned.
+    if (sched_getaffinity(0, sizeof(set), &set) != 0) CPU_ZERO(&set);
     return set;
   }();
   return mask;
@@ -63,14 +64,16 @@ CpuTopology cpu_topology() {
   for (const int cpu : allowed_cpus()) {
     (cores.insert(core_name(cpu)).second ? topology.cpus : hyper_threads).push_back(cpu);
   }
-  topology.n_cores = std::max<int>(1, static_cast<int>(topology.cpus.size()));
+  const bool known = !topology.cpus.empty();
+  topology.n_cores = known ? static_cast<int>(topology.cpus.size())
+                           : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   topology.cpus.insert(topology.cpus.end(), hyper_threads.begin(), hyper_threads.end());
   return topology;
 }
 
 void unpin_current_thread() {
 #ifdef __linux__
-  sched_setaffinity(0, sizeof(cpu_set_t), &initial_affinity());
+  if (CPU_COUNT(&initial_affinity()) > 0) sched_setaffinity(0, sizeof(cpu_set_t), &initial_affinity());
 #endif
 }
 

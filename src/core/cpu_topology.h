@@ -7,7 +7,7 @@ namespace forerun {
 
 struct CpuTopology {
   // Logical CPUs allowed by the affinity mask: first one per physical core, then
-  // their hyper-threads.
+  // their hyper-threads. Empty where the system does not say.
   std::vector<int> cpus;
   int n_cores = 1;  // how many of them are first of their core
 };

@@ -11,7 +11,6 @@
 
 #include <stdexcept>
 #include <string>
-#include <string_view>
 #include <utility>
 
 namespace forerun {
@@ -25,9 +24,6 @@ enum class ErrorCode {
   kOutOfMemory,      // the machine or the device has not enough memory
   kIo,               // reading or writing failed
 };
-
-// A stable lower-case name, for JSON and logs: "invalid_argument", ...
-std::string_view to_string(ErrorCode code);
 
 class Error : public std::runtime_error {
  public:

@@ -12,7 +12,7 @@ namespace forerun {
 enum class TokenId : int32_t {};     // index into the vocabulary
 enum class Position : int32_t {};    // place in a sequence, 0 for its first token
 enum class SequenceId : int32_t {};  // a sequence of the KV cache
-enum class NodeId : int32_t {};      // a scratch node of one sequence (model/kv_cache.h)
+enum class NodeId : int32_t {};      // a scratch node of one sequence (model/kv_cells.h)
 
 template <typename Id>
 constexpr int32_t to_int(Id id) {

@@ -1,7 +1,9 @@
 // A file mapped read-only into memory.
 //
 // The mapping is shared with the page cache, so two processes that map one model
-// hold one copy. Immutable after construction; safe to read from any thread.
+// hold one copy. Immutable after construction; safe to read from any thread. The file
+// must not be made shorter meanwhile: reading past its new end kills the process, as
+// with every mapped file. Replacing it by renaming another over it is fine.
 #pragma once
 
 #include <cstddef>

@@ -23,7 +23,7 @@ struct GenerationOptions {
 enum class StopReason {
   kEndOfText,    // the model ended it
   kLimit,        // max_tokens
-  kStopString,   // one of the stop texts or tokens
+  kStop,         // one of the stop texts or tokens
   kContextFull,  // no room for another token
   kCancelled,    // the caller said so
 };

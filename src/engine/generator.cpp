@@ -35,7 +35,7 @@ std::string_view to_string(StopReason reason) {
   switch (reason) {
     case StopReason::kEndOfText: return "eos";
     case StopReason::kLimit: return "limit";
-    case StopReason::kStopString: return "word";
+    case StopReason::kStop: return "word";
     case StopReason::kContextFull: return "context";
     case StopReason::kCancelled: return "cancelled";
   }
@@ -73,108 +73,86 @@ int Generator::reuse(std::span<const TokenId> prompt) {
   return static_cast<int>(n_shared);
 }
 
-std::span<const float> Generator::read(std::span<const TokenId> tokens) {
-  std::span<const float> logits;
+std::optional<std::span<const float>> Generator::read_prompt(std::span<const TokenId> tokens,
+                                                             const std::function<bool()>& is_cancelled) {
+  std::optional<std::span<const float>> logits;
   while (!tokens.empty()) {
+    if (is_cancelled && is_cancelled()) return std::nullopt;
     // Passes end on a fixed grid of positions, so that a prompt is computed the same
     // way however much of it was there already.
     const auto max_rows = static_cast<size_t>(executor_.max_rows());
-    const size_t n = std::min(tokens.size(), max_rows - committed_.size() % max_rows);
-    pass_.rows.clear();
-    path_.clear();
-    std::optional<NodeId> parent;
-    for (size_t i = 0; i < n; ++i) {
-      parent = executor_.cells().extend(sequence_, parent);
-      CHECK(parent.has_value());
-      pass_.rows.push_back({.sequence = sequence_,
-                            .node = *parent,
-                            .token = tokens[i],
-                            .logits = i + 1 == tokens.size()});
-      path_.push_back(*parent);
-    }
-    const PassResult& result = executor_.forward(pass_);
-    executor_.cells().commit(sequence_, path_);
-    committed_.insert(committed_.end(), tokens.begin(), tokens.begin() + static_cast<std::ptrdiff_t>(n));
-    if (n == tokens.size()) logits = result.logits(n - 1);
-    tokens = tokens.subspan(n);
+    const auto part = tokens.first(std::min(tokens.size(), max_rows - committed_.size() % max_rows));
+    logits = executor_.read(sequence_, part);
+    CHECK(logits.has_value());
+    committed_.insert(committed_.end(), part.begin(), part.end());
+    tokens = tokens.subspan(part.size());
   }
   return logits;
 }
 
 std::optional<std::span<const float>> Generator::step(TokenId token) {
-  if (executor_.cells().n_free() == 0) return std::nullopt;
-  return read({&token, 1});
+  const auto logits = executor_.read(sequence_, {&token, 1});
+  if (logits) committed_.push_back(token);
+  return logits;
 }
 
 Generation Generator::generate(std::span<const TokenId> prompt, const GenerationOptions& options,
-                               const OnText& on_text) {
-  const int n_context = executor_.cells().n_cells();
+                               const Callbacks& callbacks) {
   if (prompt.empty()) fail(ErrorCode::kInvalidArgument, "the prompt is empty");
-  if (static_cast<int>(prompt.size()) > n_context) {
+  if (options.max_tokens < -1) {
+    fail(ErrorCode::kInvalidArgument, "the number of tokens must be -1 (no limit) or more");
+  }
+  const Sampler sampler(effective_sampling(options, vocabulary_), executor_.model().config().n_vocab);
+  StopMatcher stop(options.stop, options.stop_tokens);
+  TokenStreamer streamer(vocabulary_, {.at_text_start = false});
+  const int n_context = executor_.cells().n_cells();
+  if (prompt.size() > static_cast<size_t>(n_context)) {
     fail(ErrorCode::kContextFull,
          "the prompt has {} tokens but the context holds {}: use a larger one (-c {}) or a shorter "
          "prompt",
          prompt.size(), n_context, prompt.size() + 256);
   }
-  if (options.max_tokens < -1)
-    fail(ErrorCode::kInvalidArgument, "the number of tokens must be -1 (no limit) or more");
-  const Sampler sampler(effective_sampling(options, vocabulary_), executor_.model().config().n_vocab);
-  StopMatcher stop(options.stop, options.stop_tokens);
-  TokenStreamer streamer(vocabulary_, {.at_text_start = false});
 
   Generation result;
   result.seed = sampler.seed();
   result.timings.n_cached = reuse(prompt);
   result.timings.n_prompt = static_cast<int>(prompt.size()) - result.timings.n_cached;
   const auto prompt_start = Clock::now();
-  std::span<const float> logits = read(prompt.subspan(static_cast<size_t>(result.timings.n_cached)));
+  auto logits =
+      read_prompt(prompt.subspan(static_cast<size_t>(result.timings.n_cached)), callbacks.is_cancelled);
   result.timings.prompt_ms = ms_since(prompt_start);
 
-  SamplerState state = sampler.state_after(prompt);
-  bool go_on = true;
   const auto emit = [&](std::string_view text) {
-    if (text.empty()) return;
     result.text += text;
-    if (go_on && on_text) go_on = on_text(text);
+    if (!text.empty() && callbacks.on_text) callbacks.on_text(text);
   };
+  SamplerState state = sampler.state_after(prompt);
   const auto predict_start = Clock::now();
-  for (;;) {
+  // Why the text ends here, if it does.
+  const auto reason_to_stop = [&]() -> std::optional<StopReason> {
+    if (!logits || (callbacks.is_cancelled && callbacks.is_cancelled())) return StopReason::kCancelled;
     if (options.max_tokens >= 0 && static_cast<int>(result.tokens.size()) >= options.max_tokens) {
-      result.stop_reason = StopReason::kLimit;
-      break;
+      return StopReason::kLimit;
     }
-    const TokenId token = sampler.sample(
-        logits, state, Position{static_cast<int32_t>(committed_.size())}, sampler_scratch_);
-    if (stop.is_stop(token)) {
-      result.stop_reason = StopReason::kStopString;
-      break;
-    }
-    if (vocabulary_.is_end_of_generation(token) && !options.ignore_eos) {
-      result.stop_reason = StopReason::kEndOfText;
-      break;
-    }
+    const Position position{static_cast<int32_t>(prompt.size() + result.tokens.size())};
+    const TokenId token = sampler.sample(*logits, state, position, sampler_scratch_);
+    if (stop.is_stop(token)) return StopReason::kStop;
+    if (vocabulary_.is_end_of_generation(token) && !options.ignore_eos) return StopReason::kEndOfText;
     if (options.sampling.n_logprobs) {
       result.logprobs.push_back(
-          token_logprobs(logits, token, *options.sampling.n_logprobs, logprob_scratch_));
+          token_logprobs(*logits, token, *options.sampling.n_logprobs, logprob_scratch_));
     }
     result.tokens.push_back(token);
     state.accept(token);
     emit(stop.append(streamer.push(token)));
-    if (stop.stopped()) {
-      result.stop_reason = StopReason::kStopString;
-      break;
-    }
-    if (!go_on) {
-      result.stop_reason = StopReason::kCancelled;
-      break;
-    }
-    const auto next = step(token);
-    if (!next) {
-      result.stop_reason = StopReason::kContextFull;
-      break;
-    }
-    logits = *next;
-  }
+    if (stop.stopped()) return StopReason::kStop;
+    if (static_cast<int>(result.tokens.size()) == options.max_tokens) return StopReason::kLimit;
+    logits = step(token);
+    return logits ? std::nullopt : std::optional(StopReason::kContextFull);
+  };
+  std::optional<StopReason> reason;
+  while (!reason) reason = reason_to_stop();
+  result.stop_reason = *reason;
   if (!stop.stopped()) {
     emit(stop.append(streamer.flush()));
     emit(stop.flush());

@@ -8,6 +8,7 @@
 
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -24,13 +25,17 @@ class Generator {
   // Both must outlive it.
   Generator(Executor& executor, const Vocabulary& vocabulary);
 
-  // Gets text as it is made, in whole UTF-8 characters; returns whether to go on.
-  using OnText = std::function<bool(std::string_view)>;
+  struct Callbacks {
+    // Gets text as it is made, in whole UTF-8 characters. May be empty.
+    std::function<void(std::string_view)> on_text;
+    // Asked before every pass; true ends the generation. May be empty.
+    std::function<bool()> is_cancelled;
+  };
 
   // Throws Error: an empty prompt, one that does not fit into the context, options
-  // that make no sense.
+  // that make no sense. The next call is not affected.
   Generation generate(std::span<const TokenId> prompt, const GenerationOptions& options,
-                      const OnText& on_text);
+                      const Callbacks& callbacks);
 
   // Keeps the last text's keys and values in a file, and takes them from it again: a
   // prompt that begins like that text is then read only from where it differs.
@@ -42,17 +47,17 @@ class Generator {
   // Makes the sequence hold a beginning of `prompt`, as much of it as the last text
   // shares; returns how many tokens that is.
   int reuse(std::span<const TokenId> prompt);
-  // Reads tokens after the committed ones and commits them; logits of the last.
-  std::span<const float> read(std::span<const TokenId> tokens);
-  // One more token. nullopt: the context is full.
+  // Reads a prompt's tokens, for which there is room; the logits behind the last.
+  // nullopt: cancelled.
+  std::optional<std::span<const float>> read_prompt(std::span<const TokenId> tokens,
+                                                    const std::function<bool()>& is_cancelled);
+  // Reads one token. nullopt: the context is full.
   std::optional<std::span<const float>> step(TokenId token);
 
   Executor& executor_;
   const Vocabulary& vocabulary_;
   SequenceId sequence_;
   std::vector<TokenId> committed_;
-  Pass pass_;
-  std::vector<NodeId> path_;
   SamplerScratch sampler_scratch_;
   LogprobScratch logprob_scratch_;
 };

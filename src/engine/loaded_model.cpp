@@ -9,15 +9,15 @@ namespace forerun {
 
 LoadedModel load_model(const std::filesystem::path& path, const DeviceOptions& device,
                        const std::function<void(double)>& progress) {
-  GgufFile file = GgufFile::open(path);
-  architecture_of(file);  // before anything is loaded: the likeliest thing to be wrong
+  const auto file = std::make_shared<const GgufFile>(GgufFile::open(path));
+  architecture_of(*file);  // before anything is loaded: the likeliest thing to be wrong
 
-  const GgufMetadata metadata = file.metadata();  // stays valid when `file` is moved
-  auto vocabulary = std::async(std::launch::async, [metadata] {
+  // The thread holds the file too: if the weights fail to load, it still reads from it.
+  auto vocabulary = std::async(std::launch::async, [file] {
     unpin_current_thread();
-    return Vocabulary::load(metadata);
+    return Vocabulary::load(file->metadata());
   });
-  std::shared_ptr<const Model> model = Model::load(std::move(file), Device::open(device), progress);
+  std::shared_ptr<const Model> model = Model::load(file, Device::open(device), progress);
   LoadedModel loaded{.model = model,
                      .vocabulary = vocabulary.get(),
                      .chat_template = ChatTemplate::from(model->file().metadata())};

@@ -14,7 +14,8 @@
 
 namespace forerun {
 
-// Const after loading; shared by whoever generates with it.
+// Const after loading; shared by whoever generates with it, from the thread that loaded
+// it (model/device.h).
 struct LoadedModel {
   std::shared_ptr<const Model> model;
   Vocabulary vocabulary;

@@ -4,7 +4,6 @@
 #include <filesystem>
 #include <string>
 #include <string_view>
-#include <vector>
 
 namespace forerun {
 
@@ -16,8 +15,5 @@ std::filesystem::path models_folder();
 // The file of a model given by name or by path. Throws Error: a name that is not
 // there yet says which command fetches or makes it.
 std::filesystem::path resolve_model(const std::string& name_or_path);
-
-// The names that are there now.
-std::vector<std::string> available_models();
 
 }  // namespace forerun

@@ -54,8 +54,8 @@ struct ModelConfig {
   std::vector<bool> layer_is_windowed;  // per layer; empty: none is
   RopeConfig window_rope;               // for windowed layers
 
-  int n_embd_q() const { return n_heads * head_dim; }
-  int n_embd_kv() const { return n_kv_heads * head_dim; }
+  int64_t n_embd_q() const { return int64_t{n_heads} * head_dim; }
+  int64_t n_embd_kv() const { return int64_t{n_kv_heads} * head_dim; }
   bool is_windowed(int layer) const {
     return window > 0 && layer_is_windowed[static_cast<size_t>(layer)];
   }

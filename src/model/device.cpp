@@ -15,6 +15,9 @@
 namespace forerun {
 namespace {
 
+// More threads than this only wait for each other, and some systems refuse them.
+constexpr int kMaxThreadsPerCpu = 4;
+
 bool is_cpu(ggml_backend_dev_t device) {
   return ggml_backend_dev_type(device) == GGML_BACKEND_DEVICE_TYPE_CPU;
 }
@@ -54,12 +57,7 @@ std::vector<ggml_backend_dev_t> usable_devices() {
 }
 
 DeviceInfo describe(ggml_backend_dev_t device) {
-  DeviceInfo info{.name = public_name(device),
-                  .description = ggml_backend_dev_description(device),
-                  .memory_free = 0,
-                  .memory_total = 0};
-  ggml_backend_dev_memory(device, &info.memory_free, &info.memory_total);
-  return info;
+  return {.name = public_name(device), .description = ggml_backend_dev_description(device)};
 }
 
 ggml_backend_dev_t find_device(const std::string& name) {
@@ -112,19 +110,27 @@ std::shared_ptr<Device> Device::open(const DeviceOptions& options) {
 }
 
 void Device::start_threads(const DeviceOptions& options) {
-  if (options.n_threads < 0 || options.n_threads > GGML_MAX_N_THREADS) {
-    fail(ErrorCode::kInvalidArgument, "the number of threads must be between 1 and {}, not {}",
-         GGML_MAX_N_THREADS, options.n_threads);
-  }
   const CpuTopology topology = cpu_topology();
+  const int most = std::min(GGML_MAX_N_THREADS,
+                            kMaxThreadsPerCpu * std::max(1, static_cast<int>(topology.cpus.size())));
+  if (options.n_threads < 0 || options.n_threads > most) {
+    fail(ErrorCode::kInvalidArgument,
+         "-t {}: the number of threads must be between 1 and {} on this machine", options.n_threads,
+         most);
+  }
   n_threads_ =
       options.n_threads > 0 ? options.n_threads : std::min(topology.n_cores, GGML_MAX_N_THREADS);
   if (!ggml_backend_is_cpu(backend_.get())) return;
 
   ggml_threadpool_params params = ggml_threadpool_params_default(n_threads_);
-  if (options.pin_threads && static_cast<size_t>(n_threads_) <= topology.cpus.size()) {
-    params.strict_cpu = true;
-    for (int i = 0; i < n_threads_; ++i) params.cpumask[topology.cpus[static_cast<size_t>(i)]] = true;
+  const std::span<const int> cpus = topology.cpus;
+  if (options.pin_threads && static_cast<size_t>(n_threads_) <= cpus.size()) {
+    const auto ours = cpus.first(static_cast<size_t>(n_threads_));
+    // ggml cannot name CPUs beyond its mask; then none is pinned.
+    params.strict_cpu = *std::max_element(ours.begin(), ours.end()) < GGML_MAX_N_THREADS;
+    for (const int cpu : ours) {
+      if (params.strict_cpu) params.cpumask[cpu] = true;
+    }
   }
   threads_.reset(ggml_threadpool_new(&params));
   ggml_backend_cpu_set_n_threads(backend_.get(), n_threads_);
@@ -133,10 +139,6 @@ void Device::start_threads(const DeviceOptions& options) {
 
 void Device::ThreadPoolDeleter::operator()(ggml_threadpool* pool) const {
   ggml_threadpool_free(pool);
-}
-
-Device::~Device() {
-  backend_.reset();  // before its threads
 }
 
 std::vector<DeviceInfo> Device::list() {

@@ -31,8 +31,6 @@ struct DeviceOptions {
 struct DeviceInfo {
   std::string name;         // what DeviceOptions::name takes
   std::string description;  // "NVIDIA H200", "Intel(R) Xeon(R) ..."
-  size_t memory_free;
-  size_t memory_total;
 };
 
 // Memory of the device, zeroed. Frees itself.
@@ -61,7 +59,6 @@ class Device {
   // Throws Error when there is no such device or the options make no sense.
   static std::shared_ptr<Device> open(const DeviceOptions& options = {});
   static std::vector<DeviceInfo> list();
-  ~Device();
 
   const DeviceInfo& info() const { return info_; }
   int n_threads() const { return n_threads_; }
@@ -107,7 +104,7 @@ class Device {
   int n_threads_ = 1;
   std::vector<ggml_backend_buffer_type_t> layouts_;  // preferred first
   std::unique_ptr<ggml_threadpool, ThreadPoolDeleter> threads_;
-  ggml_backend_ptr backend_;
+  ggml_backend_ptr backend_;  // after the threads it uses
 };
 
 }  // namespace forerun

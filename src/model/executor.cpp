@@ -72,10 +72,6 @@ void Executor::reserve() {
   allocate(graph);
 }
 
-size_t Executor::n_compute_bytes() const {
-  return ggml_gallocr_get_buffer_size(allocator_.get(), 0);
-}
-
 void Executor::allocate(PassGraph& graph) {
   GgmlLogCapture log;
   const size_t before = ggml_gallocr_get_buffer_size(allocator_.get(), 0);
@@ -97,6 +93,8 @@ PassShape Executor::shape_of(const Pass& pass) const {
   CHECK(shape.n_rows >= 1 && shape.n_rows <= max_rows_);
   CHECK(shape.layers.n_layers() == model_->config().n_layers);
   CHECK(std::is_sorted(pass.hidden_at.begin(), pass.hidden_at.end()));
+  CHECK(pass.hidden_at.empty() ||
+        (pass.hidden_at.front() >= 0 && pass.hidden_at.back() <= shape.layers.n_blocks()));
   for (const Row& row : pass.rows) {
     shape.n_logits += row.logits ? 1 : 0;
     shape.n_hidden += row.hidden && !pass.hidden_at.empty() ? 1 : 0;
@@ -136,6 +134,28 @@ const PassResult& Executor::forward(const Pass& pass) {
   model_->device().compute(graph.graph());
   collect(pass, graph);
   return result_;
+}
+
+std::optional<std::span<const float>> Executor::read(SequenceId sequence,
+                                                     std::span<const TokenId> tokens) {
+  if (static_cast<int64_t>(tokens.size()) > cells().n_free()) return std::nullopt;
+  read_pass_.rows.clear();
+  read_path_.clear();
+  std::optional<NodeId> parent;
+  for (const TokenId token : tokens) {
+    parent = cells().extend(sequence, parent);
+    read_pass_.rows.push_back({.sequence = sequence, .node = parent.value(), .token = token});
+    read_path_.push_back(*parent);
+  }
+  read_pass_.rows.back().logits = true;
+  try {
+    forward(read_pass_);
+  } catch (...) {
+    cells().rollback(sequence);
+    throw;
+  }
+  cells().commit(sequence, read_path_);
+  return result_.logits(tokens.size() - 1);
 }
 
 void Executor::fill_inputs(const Pass& pass, const PassGraph& graph) {

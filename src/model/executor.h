@@ -8,10 +8,13 @@
 // Graphs are built once per shape and reused; a steady decode step builds nothing
 // and allocates nothing. All graphs share one buffer, sized for the largest.
 //
-// Not thread-safe: one Executor, one thread.
+// Not thread-safe: all Executors of a device compute from the one thread it belongs to
+// (device.h).
 #pragma once
 
 #include <memory>
+#include <optional>
+#include <span>
 #include <vector>
 
 #include "model/kv_cache.h"
@@ -39,9 +42,14 @@ class Executor {
   // Between 1 and max_rows() rows. Throws Error only when the device fails.
   const PassResult& forward(const Pass& pass);
 
+  // Reads between 1 and max_rows() tokens behind the committed text of a sequence in
+  // one pass of the full model and commits them; the logits behind the last. They stay
+  // valid until the next pass. nullopt: there is no room for them. On an exception the
+  // sequence is as before.
+  std::optional<std::span<const float>> read(SequenceId sequence, std::span<const TokenId> tokens);
+
   // How many graphs were built so far.
   int n_graphs_built() const { return n_graphs_built_; }
-  size_t n_compute_bytes() const;
 
  private:
   struct CachedGraph {
@@ -66,6 +74,8 @@ class Executor {
   int64_t n_passes_ = 0;
   int n_graphs_built_ = 0;
   PassResult result_;
+  Pass read_pass_;  // of read(), kept for its memory
+  std::vector<NodeId> read_path_;
   DeviceMemory logits_staging_;
   std::vector<DeviceMemory> hidden_staging_;
 };

@@ -8,15 +8,6 @@
 namespace forerun {
 namespace {
 
-ggml_type ggml_type_of(KvType type) {
-  switch (type) {
-    case KvType::kF16: return GGML_TYPE_F16;
-    case KvType::kF32: return GGML_TYPE_F32;
-    case KvType::kQ8_0: return GGML_TYPE_Q8_0;
-  }
-  return GGML_TYPE_F16;
-}
-
 // More than any memory holds, and small enough for arithmetic on cells to stay in an int.
 constexpr int kMaxCells = 1 << 30;
 
@@ -31,6 +22,15 @@ int rounded_up(int n_cells) {
 }
 
 }  // namespace
+
+ggml_type ggml_type_of(KvType type) {
+  switch (type) {
+    case KvType::kF16: return GGML_TYPE_F16;
+    case KvType::kF32: return GGML_TYPE_F32;
+    case KvType::kQ8_0: return GGML_TYPE_Q8_0;
+  }
+  return GGML_TYPE_F16;
+}
 
 std::optional<KvType> parse_kv_type(std::string_view name) {
   for (const KvType type : {KvType::kF16, KvType::kF32, KvType::kQ8_0}) {

@@ -28,6 +28,7 @@ enum class KvType { kF16, kF32, kQ8_0 };
 
 std::optional<KvType> parse_kv_type(std::string_view name);  // "f16", "f32", "q8_0"
 std::string_view to_string(KvType type);
+ggml_type ggml_type_of(KvType type);
 
 struct KvOptions {
   int n_cells = 4096;  // rounded up to a multiple of kKvGranularity
@@ -53,7 +54,6 @@ class KvCache {
   ggml_tensor* values(int layer) const {
     return values_[static_cast<size_t>(layer)];
   }  // [n_embd_kv, n_cells]
-  size_t n_bytes() const { return memory_.size(); }
 
   // Writes the committed text of a sequence, its tokens and its keys and values, to
   // a file, replacing it in one step. `tokens` are the committed ones.

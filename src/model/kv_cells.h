@@ -64,7 +64,7 @@ class KvCells {
   // position is at most `window` - 1 before its own (window 0: all of them).
   template <typename Visit>
   void for_each_visible(SequenceId sequence, NodeId node, int window, Visit visit) const;
-  // The one cell that a node at `position` + window would no longer see, if any.
+  // The cell of the token at `position` on the way to `node`; nullopt: there is none.
   std::optional<int32_t> cell_at(SequenceId sequence, NodeId node, Position position) const;
 
   // Appends the cells of `path` (a chain of nodes whose first hangs at the end of

@@ -2,10 +2,11 @@
 //
 // The file, little-endian:
 //   magic "FRKV", u32 version, u64 model fingerprint, u32 cache type, u32 layers,
-//   u64 bytes per row of keys (and of values), u32 tokens,
+//   u64 bytes per row of keys (and of values), u32 tokens, u32 zero,
 //   i32 token ids,
 //   per layer: the keys of all tokens in order, then their values,
-//   u64 hash of everything before.
+//   u64 StableHash to which the header, the ids and each block of keys or values were
+//   added, one after the other.
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
@@ -89,7 +90,7 @@ class HashedReader {
       : bytes_(bytes), name_(std::move(name)) {}
 
   std::span<const std::byte> read(size_t n_bytes) {
-    if (n_bytes > bytes_.size()) fail(ErrorCode::kInvalidFile, "{} is truncated", name_);
+    if (n_bytes > bytes_.size()) fail(ErrorCode::kInvalidFile, "{} is truncated; delete it", name_);
     const auto piece = bytes_.first(n_bytes);
     bytes_ = bytes_.subspan(n_bytes);
     hash_.add(piece);
@@ -99,10 +100,11 @@ class HashedReader {
   void check_hash() {
     const uint64_t expected = hash_.value();
     uint64_t stored = 0;
-    if (bytes_.size() != sizeof(stored)) fail(ErrorCode::kInvalidFile, "{} has the wrong length", name_);
+    if (bytes_.size() != sizeof(stored))
+      fail(ErrorCode::kInvalidFile, "{} has the wrong length; delete it", name_);
     std::memcpy(&stored, bytes_.data(), sizeof(stored));
     if (stored != expected)
-      fail(ErrorCode::kInvalidFile, "{} is damaged: its checksum does not match", name_);
+      fail(ErrorCode::kInvalidFile, "{} is damaged: its checksum does not match; delete it", name_);
   }
 
  private:
@@ -172,12 +174,12 @@ std::optional<KvCache::Restored> KvCache::restore(const std::filesystem::path& p
          header.version, kVersion);
   }
   if (header.model_fingerprint != model_fingerprint) {
-    fail(ErrorCode::kInvalidArgument, "{} was saved with another model", name);
+    fail(ErrorCode::kInvalidArgument, "{} was saved with another model; use another file", name);
   }
   if (header.kv_type != static_cast<uint32_t>(type_) || header.n_layers != keys_.size() ||
       header.row_bytes != row_bytes) {
-    fail(ErrorCode::kInvalidArgument, "{} was saved with another cache type than {}", name,
-         to_string(type_));
+    fail(ErrorCode::kInvalidArgument, "{} was saved with another cache type than {}; use another file",
+         name, to_string(type_));
   }
 
   // The whole file is checked before anything in the cache changes.

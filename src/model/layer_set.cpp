@@ -30,10 +30,6 @@ LayerSet LayerSet::without(std::span<const BlockId> blocks) const {
   return set;
 }
 
-size_t LayerSet::hash() const {
-  return std::hash<std::bitset<2 * kMaxLayers>>()(runs_) * 31 + static_cast<size_t>(n_layers_);
-}
-
 size_t LayerSet::index(BlockId block) const {
   CHECK(to_int(block) >= 0 && to_int(block) < n_blocks());
   return static_cast<size_t>(to_int(block));

@@ -42,7 +42,6 @@ class LayerSet {
   LayerSet without(std::span<const BlockId> blocks) const;
 
   bool operator==(const LayerSet&) const = default;
-  size_t hash() const;
 
  private:
   explicit LayerSet(int n_layers);

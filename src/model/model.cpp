@@ -66,14 +66,20 @@ const Architecture& architecture_of(const GgufFile& file) {
 
 std::shared_ptr<const Model> Model::load(GgufFile file, std::shared_ptr<Device> device,
                                          const std::function<void(double)>& progress) {
+  return load(std::make_shared<const GgufFile>(std::move(file)), std::move(device), progress);
+}
+
+std::shared_ptr<const Model> Model::load(std::shared_ptr<const GgufFile> file,
+                                         std::shared_ptr<Device> device,
+                                         const std::function<void(double)>& progress) {
   std::shared_ptr<Model> model(new Model(std::move(file)));
   model->device_ = std::move(device);
-  model->architecture_ = &architecture_of(model->file_);
-  model->config_ = model->architecture_->config(model->file_.metadata());
-  model->embedding_ = find_embedding(model->file_, model->config_);
+  model->architecture_ = &architecture_of(*model->file_);
+  model->config_ = model->architecture_->config(model->file_->metadata());
+  model->embedding_ = find_embedding(*model->file_, model->config_);
   model->config_.n_vocab = static_cast<int>(model->embedding_->shape[1]);
 
-  WeightLoader loader(model->file_, *model->device_);
+  WeightLoader loader(*model->file_, *model->device_);
   model->weights_ = declare_weights(loader, *model->architecture_, model->config_);
   model->storage_ = loader.load(progress);
   return model;
@@ -97,7 +103,7 @@ void Model::embed(TokenId token, std::span<float> embedding) const {
 uint64_t Model::fingerprint() const {
   constexpr size_t kSample = 256;
   StableHash hash;
-  for (const GgufTensor& tensor : file_.tensors()) {
+  for (const GgufTensor& tensor : file_->tensors()) {
     hash.add(std::string_view(tensor.name));
     hash.add(static_cast<uint64_t>(tensor.type));
     for (const int64_t n : tensor.shape) hash.add(static_cast<uint64_t>(n));

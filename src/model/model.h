@@ -1,6 +1,7 @@
 // A model ready to run: its file, its configuration and its weights on a device.
 //
-// Const after loading; any number of Executors (executor.h) can share one.
+// Const after loading; any number of Executors (executor.h) can share one, from the
+// thread that its device belongs to (device.h).
 #pragma once
 
 #include <cstdint>
@@ -22,10 +23,13 @@ namespace forerun {
 class Model {
  public:
   // `progress` gets the share of weights loaded; may be empty. Throws Error.
+  static std::shared_ptr<const Model> load(std::shared_ptr<const GgufFile> file,
+                                           std::shared_ptr<Device> device,
+                                           const std::function<void(double)>& progress = {});
   static std::shared_ptr<const Model> load(GgufFile file, std::shared_ptr<Device> device,
                                            const std::function<void(double)>& progress = {});
 
-  const GgufFile& file() const { return file_; }
+  const GgufFile& file() const { return *file_; }
   const ModelConfig& config() const { return config_; }
   const ModelWeights& weights() const { return weights_; }
   const Architecture& architecture() const { return *architecture_; }
@@ -39,9 +43,9 @@ class Model {
   uint64_t fingerprint() const;
 
  private:
-  explicit Model(GgufFile file) : file_(std::move(file)) {}
+  explicit Model(std::shared_ptr<const GgufFile> file) : file_(std::move(file)) {}
 
-  GgufFile file_;
+  std::shared_ptr<const GgufFile> file_;
   std::shared_ptr<Device> device_;
   const Architecture* architecture_ = nullptr;
   ModelConfig config_;

@@ -22,7 +22,7 @@ int n_inputs_max() {
 }  // namespace
 
 PassInputMemory::PassInputMemory(const Device& device, size_t n_bytes)
-    : device_memory_(device.allocate_zeroed(n_bytes, "the inputs of a pass")) {
+    : device_memory_(device.allocate_zeroed(n_bytes, "a pass over that context (a smaller one: -c)")) {
   if (device.is_host()) {
     host_ = device_memory_.data();
   } else {

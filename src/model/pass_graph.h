@@ -50,7 +50,7 @@ class PassInputMemory {
 
 class PassGraph {
  public:
-  // Builds the graph; its tensors get memory from `allocator` at once.
+  // Builds the graph. Its inputs lie in `memory`; the rest gets memory from the Executor.
   PassGraph(const Model& model, const KvCache& cache, const PassShape& shape,
             const PassInputMemory& memory, bool use_flash_attention);
 

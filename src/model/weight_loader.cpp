@@ -6,6 +6,7 @@
 #include <condition_variable>
 #include <exception>
 #include <mutex>
+#include <system_error>
 #include <thread>
 
 #include "core/check.h"
@@ -128,7 +129,6 @@ WeightStorage WeightLoader::load(const std::function<void(double)>& progress) {
     storage.buffers.push_back(std::move(buffer));
   }
   copy_all(progress);
-  for (const Copy& copy : copied_) storage.n_bytes_copied += copy.source->n_bytes;
   for (auto& [layout, context] : contexts_) storage.contexts.push_back(std::move(context));
   storage.contexts.push_back(std::move(mapped_context_));
   return storage;
@@ -147,7 +147,6 @@ void WeightLoader::map_in_place(WeightStorage& storage) {
     const ggml_status status = ggml_backend_tensor_alloc(
         part_buffers[mapped.source->part], mapped.target, const_cast<std::byte*>(mapped.source->data));
     CHECK(status == GGML_STATUS_SUCCESS);
-    storage.n_bytes_mapped += mapped.source->n_bytes;
   }
 }
 
@@ -164,7 +163,7 @@ void WeightLoader::copy_all(const std::function<void(double)>& progress) {
   std::atomic<size_t> n_done = 0;
   std::mutex mutex;
   std::condition_variable finished;
-  int n_running = device_.n_threads();
+  int n_running = 0;
   std::exception_ptr failure;
   const auto work = [&] {
     unpin_current_thread();  // a pinned parent would keep all of us on one CPU
@@ -185,16 +184,22 @@ void WeightLoader::copy_all(const std::function<void(double)>& progress) {
     --n_running;
     finished.notify_one();
   };
-  std::vector<std::thread> threads;
-  for (int i = 0; i < device_.n_threads(); ++i) threads.emplace_back(work);
-  {
-    using namespace std::chrono_literals;
-    std::unique_lock lock(mutex);
-    while (!finished.wait_for(lock, 100ms, [&] { return n_running == 0; })) {
-      if (progress) progress(static_cast<double>(n_done.load()) / static_cast<double>(n_total));
+  std::vector<std::jthread> threads;  // joined at the end of this function, however it ends
+  std::unique_lock lock(mutex);
+  for (int i = 0; i < device_.n_threads(); ++i) {
+    try {
+      threads.emplace_back(work);
+      ++n_running;
+    } catch (const std::system_error&) {
+      break;  // the system allows no more: those there are will do
     }
   }
-  for (std::thread& thread : threads) thread.join();
+  if (threads.empty())
+    fail(ErrorCode::kOutOfMemory, "the system does not allow another thread to load weights with");
+  using namespace std::chrono_literals;
+  while (!finished.wait_for(lock, 100ms, [&] { return n_running == 0; })) {
+    if (progress) progress(static_cast<double>(n_done.load()) / static_cast<double>(n_total));
+  }
   if (failure) std::rethrow_exception(failure);
   if (progress) progress(1.0);
 }

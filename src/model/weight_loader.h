@@ -26,8 +26,6 @@ namespace forerun {
 struct WeightStorage {
   std::vector<ggml_context_ptr> contexts;
   std::vector<ggml_backend_buffer_ptr> buffers;
-  size_t n_bytes_mapped = 0;
-  size_t n_bytes_copied = 0;
 };
 
 class WeightLoader {

@@ -1,11 +1,12 @@
 """Whatever it is given, the program answers or says in one line what is wrong."""
 
 import random
+import subprocess
 import tempfile
 import unittest
 from pathlib import Path
 
-from program import QUICK, ProgramTest, model, run
+from program import PROGRAM, QUICK, ProgramTest, model, run
 
 TINY = model("tiny-llama")
 
@@ -22,7 +23,8 @@ class BadFiles(ProgramTest):
         return path
 
     def fail_to_load(self, expected: str, path: Path) -> None:
-        for command in (["run", *QUICK, "-p", "x", "-n", "1", "-m"], ["info"], ["tokenize", "-p", "x", "-m"]):
+        run_it = ["run", *QUICK, "-p", "x", "-n", "1", "-m"]
+        for command in (run_it, ["info"], ["tokenize", "-p", "x", "-m"], ["bench", "engine", "-m"]):
             self.fail_with(expected, *command, path)
 
     def test_no_such_file(self):
@@ -128,6 +130,15 @@ class BadRequests(ProgramTest):
         bias = [f"--logit-bias={token}=-inf" for token in range(600)]
         message = run("run", *QUICK, "-m", TINY, "-p", "x", *bias).stderr.decode()
         self.assertRegex(message, r"\Aforerun: [^\n]+\n\Z")
+
+    def test_output_that_cannot_be_written(self):
+        with open("/dev/full", "wb") as full:
+            result = subprocess.run([PROGRAM, "info", TINY], stdout=full, stderr=subprocess.PIPE)
+        self.assertEqual((result.returncode, result.stderr), (1, b"forerun: cannot write the output\n"))
+
+    def test_benchmarks(self):
+        self.fail_with("--kv-type", "bench", "engine", "-m", TINY, "--kv-type", "q3")
+        self.fail_with("", "bench", "engine", "-m", TINY, *QUICK, "--starts", "1", "-c", str(1 << 24), "--kv-type", "f32")
 
     def test_commands(self):
         self.fail_with("--help")

@@ -1,8 +1,9 @@
 // What differs between model families: hyperparameters, tensors, and how a block
 // is computed.
 //
-// Adding one: a file beside this with a class like those there, and a line in
-// architecture.cpp. Architectures have no state; one object serves every model.
+// Adding one: a file beside this with a class like those there, and a line each in
+// families.h, architecture.cpp and CMakeLists.txt. Architectures have no state; one object serves every
+// model.
 #pragma once
 
 #include <span>
