@@ -37,7 +37,8 @@ set(GGML_CUDA_NCCL OFF CACHE INTERNAL "")
 set(GGML_NATIVE ${FORERUN_NATIVE} CACHE INTERNAL "")
 
 # It asks git for its version, which the unpacked tree does not know.
-set(GIT_EXECUTABLE false)
+find_program(FORERUN_FALSE false REQUIRED)
+set(GIT_EXECUTABLE "${FORERUN_FALSE}")
 add_subdirectory("${FORERUN_LLAMA_CPP}" llama.cpp EXCLUDE_FROM_ALL SYSTEM)
 unset(GIT_EXECUTABLE)
 
