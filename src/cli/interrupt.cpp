@@ -1,5 +1,8 @@
 #include "cli/interrupt.h"
 
+#include <poll.h>
+
+#include <cerrno>
 #include <csignal>
 
 namespace forerun {
@@ -24,6 +27,20 @@ InterruptGuard::InterruptGuard() {
 
 InterruptGuard::~InterruptGuard() {
   sigaction(SIGINT, &previous, nullptr);
+}
+
+bool InterruptGuard::wait_for_input(int file) {
+  // The signal is let through only while waiting, or one that comes just before the
+  // wait would not end it.
+  sigset_t blocked, before;
+  sigemptyset(&blocked);
+  sigaddset(&blocked, SIGINT);
+  sigprocmask(SIG_BLOCK, &blocked, &before);
+  pollfd input{.fd = file, .events = POLLIN, .revents = 0};
+  while (interrupted == 0 && ::ppoll(&input, 1, nullptr, &before) < 0 && errno == EINTR) {
+  }
+  sigprocmask(SIG_SETMASK, &before, nullptr);
+  return interrupted == 0;
 }
 
 bool InterruptGuard::take() {

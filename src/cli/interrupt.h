@@ -13,6 +13,9 @@ class InterruptGuard {
 
   // Whether Ctrl-C was pressed since the last call.
   static bool take();
+
+  // Waits until `file` can be read; false: Ctrl-C was pressed, before or meanwhile.
+  static bool wait_for_input(int file);
 };
 
 }  // namespace forerun

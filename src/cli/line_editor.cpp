@@ -13,15 +13,20 @@ namespace forerun {
 namespace {
 
 constexpr int kHistoryLines = 1000;
+constexpr char kEndOfTransmission = 4;  // Ctrl-D
 
 // One character of standard input. libedit's own reader goes on after a signal; this
 // one gives the line up. 1: a character, 0: the end, -1: interrupted.
 int read_character(EditLine*, wchar_t* character) {
   std::mbstate_t state{};
   for (;;) {
+    if (!InterruptGuard::wait_for_input(STDIN_FILENO)) return -1;
     char byte = 0;
     const ssize_t n = ::read(STDIN_FILENO, &byte, 1);
     if (n <= 0) return static_cast<int>(n);
+    // A Ctrl-D that was typed while no line was being read, and the terminal therefore
+    // kept lines together, arrives as a NUL.
+    if (byte == '\0') byte = kEndOfTransmission;
     const size_t length = std::mbrtowc(character, &byte, 1, &state);
     if (length == static_cast<size_t>(-2)) continue;  // not complete yet
     if (length != static_cast<size_t>(-1)) return 1;

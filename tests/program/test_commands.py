@@ -217,9 +217,9 @@ class Chat(ProgramTest):
         terminal.wait_for("> ")
         terminal.send("given up")
         terminal.wait_for("given up")
-        for _ in range(2):  # at the prompt: the line is given up, nothing else
+        for _ in range(2):  # at the prompt: the line is given up, and a new one begins
             terminal.interrupt()
-            terminal.wait_for("> ")
+            terminal.wait_for(r"\n[^\n]*> ")
         terminal.send("Tell me a long story.\n")
         terminal.wait_for(r"story\.\r\n.{30}")
         terminal.interrupt()
