@@ -74,23 +74,13 @@ Answer greedy_answer(LibLlama& reference, const std::string& prompt, int n_predi
 
 // Reads tokens behind the committed text, commits them, returns the best next token.
 TokenId read_next(Executor& executor, SequenceId sequence, std::span<const TokenId> tokens) {
-  std::optional<TokenId> next;
+  std::span<const float> logits;
   while (!tokens.empty()) {
     const auto part = tokens.first(std::min<size_t>(tokens.size(), executor.max_rows()));
     tokens = tokens.subspan(part.size());
-    Pass pass;
-    std::vector<NodeId> path;
-    for (const TokenId token : part) {
-      const auto parent = path.empty() ? std::nullopt : std::optional(path.back());
-      path.push_back(executor.cells().extend(sequence, parent).value());
-      pass.rows.push_back({.sequence = sequence, .node = path.back(), .token = token});
-    }
-    pass.rows.back().logits = tokens.empty();
-    const PassResult& result = executor.forward(pass);
-    if (tokens.empty()) next = TokenId{static_cast<int32_t>(argmax(result.logits(part.size() - 1)))};
-    executor.cells().commit(sequence, path);
+    logits = executor.read(sequence, part).value();
   }
-  return next.value();
+  return TokenId{static_cast<int32_t>(argmax(logits))};
 }
 
 struct Mismatch {

@@ -19,11 +19,7 @@ class ForerunContender final : public Contender {
     CHECK(executor_.read(sequence_, tokens_).has_value());
   }
 
-  void keep(int n) override {
-    const SequenceId kept = executor_.cells().fork(sequence_, n);
-    executor_.cells().remove(sequence_);
-    sequence_ = kept;
-  }
+  void keep(int n) override { executor_.cells().truncate(sequence_, n); }
 
  private:
   int n_vocab_;

@@ -64,12 +64,8 @@ int Generator::reuse(std::span<const TokenId> prompt) {
   // The last token of the prompt is read in any case: its logits are wanted.
   const auto n_shared =
       std::min<size_t>(static_cast<size_t>(differs.first - prompt.begin()), prompt.size() - 1);
-  if (n_shared < committed_.size()) {
-    const SequenceId shared = executor_.cells().fork(sequence_, static_cast<int>(n_shared));
-    executor_.cells().remove(sequence_);
-    sequence_ = shared;
-    committed_.resize(n_shared);
-  }
+  executor_.cells().truncate(sequence_, static_cast<int>(n_shared));
+  committed_.resize(n_shared);
   return static_cast<int>(n_shared);
 }
 

@@ -1,8 +1,9 @@
 #include "engine/model_names.h"
 
+#include <algorithm>
+#include <cctype>
 #include <cstdlib>
 #include <optional>
-#include <regex>
 
 #include "core/error.h"
 
@@ -23,22 +24,21 @@ bool looks_like_path(const std::string& text) {
 }
 
 // The name a file of the models folder goes by; nullopt if it is none. A split model
-// goes by what its parts' names share.
+// goes by what its parts' names ("NAME-00001-of-00003") share.
 std::optional<std::string> name_of(const std::filesystem::path& file) {
   if (file.extension() != ".gguf") return std::nullopt;
-  const std::string stem = file.stem().string();
-  static const std::regex part("(.+)-([0-9]{5})-of-[0-9]{5}");
-  std::smatch match;
-  if (!std::regex_match(stem, match, part)) return stem;
-  return match[2] == "00001" ? std::optional(match[1].str()) : std::nullopt;
-}
-
-std::optional<std::filesystem::path> find_by_name(const std::string& name) {
-  std::error_code ignored;
-  for (const auto& entry : std::filesystem::directory_iterator(models_folder(), ignored)) {
-    if (name_of(entry.path()) == name) return entry.path();
-  }
-  return std::nullopt;
+  std::string stem = file.stem().string();
+  constexpr std::string_view kPattern = "-#####-of-#####";
+  if (stem.size() <= kPattern.size()) return stem;
+  const std::string_view suffix = std::string_view(stem).substr(stem.size() - kPattern.size());
+  const bool is_part =
+      std::equal(kPattern.begin(), kPattern.end(), suffix.begin(), [](char pattern, char c) {
+        return pattern == '#' ? std::isdigit(static_cast<unsigned char>(c)) != 0 : pattern == c;
+      });
+  if (!is_part) return stem;
+  if (!suffix.starts_with("-00001-")) return std::nullopt;
+  stem.resize(stem.size() - kPattern.size());
+  return stem;
 }
 
 }  // namespace
@@ -52,10 +52,20 @@ std::filesystem::path models_folder() {
   return base / "forerun" / "models";
 }
 
+std::map<std::string, std::filesystem::path> models_by_name() {
+  std::map<std::string, std::filesystem::path> models;
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator(models_folder(), ignored)) {
+    if (const auto name = name_of(entry.path())) models.emplace(*name, entry.path());
+  }
+  return models;
+}
+
 std::filesystem::path resolve_model(const std::string& name_or_path) {
   if (name_or_path.empty()) fail(ErrorCode::kInvalidArgument, "the model's name is empty");
   if (looks_like_path(name_or_path)) return name_or_path;
-  if (const auto path = find_by_name(name_or_path)) return *path;
+  const auto models = models_by_name();
+  if (const auto found = models.find(name_or_path); found != models.end()) return found->second;
   std::error_code ignored;
   if (std::filesystem::exists(name_or_path, ignored)) return name_or_path;
   if (const std::string command = command_for(name_or_path); !command.empty()) {

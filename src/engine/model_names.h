@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <map>
 #include <string>
 #include <string_view>
 
@@ -11,6 +12,9 @@ constexpr std::string_view kDefaultModel = "smollm2";
 
 // ${XDG_CACHE_HOME:-~/.cache}/forerun/models
 std::filesystem::path models_folder();
+
+// What is in that folder; a split model by its first part.
+std::map<std::string, std::filesystem::path> models_by_name();
 
 // The file of a model given by name or by path. Throws Error: a name that is not
 // there yet says which command fetches or makes it.

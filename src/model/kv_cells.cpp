@@ -32,11 +32,15 @@ SequenceId KvCells::fork(SequenceId source, int n_tokens) {
 }
 
 void KvCells::remove(SequenceId sequence) {
+  truncate(sequence, 0);
+  get(sequence).alive = false;
+}
+
+void KvCells::truncate(SequenceId sequence, int n_tokens) {
+  CHECK(n_tokens >= 0 && n_tokens <= n_committed(sequence));
   rollback(sequence);
   Sequence& seq = get(sequence);
-  for (const int32_t cell : seq.cells) release(cell);
-  seq.cells.clear();
-  seq.alive = false;
+  for (; static_cast<int>(seq.cells.size()) > n_tokens; seq.cells.pop_back()) release(seq.cells.back());
 }
 
 bool KvCells::exists(SequenceId sequence) const {

@@ -38,6 +38,8 @@ class KvCells {
   // A new sequence that shares the first `n_tokens` committed cells of `source`.
   SequenceId fork(SequenceId source, int n_tokens);
   void remove(SequenceId sequence);
+  // Forgets the committed text behind its first `n_tokens`, and every scratch node.
+  void truncate(SequenceId sequence, int n_tokens);
   bool exists(SequenceId sequence) const;
 
   int n_committed(SequenceId sequence) const;

@@ -181,13 +181,14 @@ class Naive {
   explicit Naive(int n_cells, uint32_t seed) : cells_(n_cells), random_(seed) {}
 
   void step() {
-    switch (pick(10)) {
+    switch (pick(11)) {
       case 0: create(); break;
       case 1: fork(); break;
       case 2: remove(); break;
       case 3: branch(); break;
       case 4: commit(); break;
       case 5: rollback(); break;
+      case 6: truncate(); break;
       default: extend(); break;
     }
   }
@@ -317,6 +318,15 @@ class Naive {
     cells_.rollback(id);
     sequences_[id].nodes.clear();
   }
+  void truncate() {
+    if (sequences_.empty() || pick(3) != 0) return;
+    const SequenceId id = any_sequence();
+    NaiveSequence& sequence = sequences_[id];
+    const int n = pick(sequence.committed.size() + 1);
+    cells_.truncate(id, n);
+    sequence.committed.resize(static_cast<size_t>(n));
+    sequence.nodes.clear();
+  }
 
   KvCells cells_;
   std::mt19937 random_;
@@ -328,7 +338,7 @@ class Naive {
 
 TEST(KvCells, RandomOperationsAgreeWithANaiveModel) {
   int n_full = 0;
-  for (uint32_t seed = 0; seed < 30; ++seed) {
+  for (uint32_t seed = 0; seed < 60; ++seed) {
     SCOPED_TRACE(seed);
     Naive naive(/*n_cells=*/seed % 2 == 0 ? 24 : 96, seed);
     for (int i = 0; i < 300; ++i) {
