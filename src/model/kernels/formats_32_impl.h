@@ -1,0 +1,202 @@
+// The weight types with blocks of 32: Q4_0, Q4_1, Q5_0, Q5_1, Q8_0.
+//
+// Vector g of the packed 4-bit quants has inputs 4 * g to 4 * g + 3 of every output in
+// its low nibbles and those 16 further on in the high ones, as the file pairs them, so
+// that packing them is copying words.
+#pragma once
+
+#include "model/kernels/products_impl.h"
+
+namespace forerun::kernels::FORERUN_ISA {
+
+constexpr int kNibbleVectors = 4;
+
+// Word i of `source` becomes that of `lane` in vector i.
+inline void copy_words(const void* source, int n_words, int lane, std::byte* vectors) {
+  for (int i = 0; i < n_words; ++i) {
+    memcpy(vectors + i * kVectorBytes + 4 * lane, static_cast<const std::byte*>(source) + 4 * i, 4);
+  }
+}
+
+template <int kNibble>
+inline Bytes nibbles(const std::byte* vectors, int g) {
+  return bits<4 * kNibble, 0x0F>(load_bytes(vectors + g * kVectorBytes));
+}
+
+struct Q4_0 {
+  static constexpr ggml_type kType = GGML_TYPE_Q4_0;
+  static constexpr int kBlockSize = 32, kPartSteps = 1, kScaleGroup = 32, kOffset = 8, kMaxWeight = 15;
+  static constexpr bool kHasMinimum = false;
+
+  struct Source {
+    uint16_t d;
+    uint8_t quants[16];
+  };
+  struct Packed {
+    std::byte quants[kNibbleVectors * kVectorBytes];
+    uint16_t d[kLanes];
+  };
+
+  static void pack(const Source& source, int lane, Packed& packed) {
+    packed.d[lane] = source.d;
+    copy_words(source.quants, kNibbleVectors, lane, packed.quants);
+  }
+  template <int kStep, int kHalf>
+  static void unpack(const Packed& packed, int /*part*/, Bytes (&w)[4]) {
+    for (int g = 0; g < 4; ++g) w[g] = nibbles<kHalf>(packed.quants, g);
+  }
+  template <int kStep, int kHalf>
+  static Floats scale(const Packed& packed, int /*part*/) {
+    return load_half(packed.d);
+  }
+};
+
+struct Q4_1 {
+  static constexpr ggml_type kType = GGML_TYPE_Q4_1;
+  static constexpr int kBlockSize = 32, kPartSteps = 1, kScaleGroup = 32, kOffset = 0, kMaxWeight = 15;
+  static constexpr bool kHasMinimum = true;
+
+  struct Source {
+    uint16_t d, m;
+    uint8_t quants[16];
+  };
+  struct Packed {
+    std::byte quants[kNibbleVectors * kVectorBytes];
+    uint16_t d[kLanes], m[kLanes];
+  };
+
+  static void pack(const Source& source, int lane, Packed& packed) {
+    packed.d[lane] = source.d;
+    packed.m[lane] = source.m;
+    copy_words(source.quants, kNibbleVectors, lane, packed.quants);
+  }
+  template <int kStep, int kHalf>
+  static void unpack(const Packed& packed, int /*part*/, Bytes (&w)[4]) {
+    for (int g = 0; g < 4; ++g) w[g] = nibbles<kHalf>(packed.quants, g);
+  }
+  template <int kStep, int kHalf>
+  static Floats scale(const Packed& packed, int /*part*/) {
+    return load_half(packed.d);
+  }
+  template <int kStep>
+  static Floats minimum(const Packed& packed, int /*part*/) {
+    return load_half(packed.m);
+  }
+};
+
+// The fifth bits of 32 quants are one vector: bit g of its byte 4 * lane + j belongs to
+// input 4 * g + j. (In the file bit k is that of input k.)
+inline void pack_fifth_bits(const uint8_t (&source)[4], int lane, std::byte* vector) {
+  for (int k = 0; k < 32; ++k) {
+    const int bit = (source[k / 8] >> (k % 8)) & 1;
+    vector[4 * lane + k % 4] |= static_cast<std::byte>(bit << (k / 4));
+  }
+}
+
+// Four vectors of weights: nibbles of `low` and fifth bits.
+template <int kNibble, int kHalf, int kGroup = 0>
+inline void unpack_five_bits(const std::byte* low, Bytes fifth, Bytes (&w)[4]) {
+  w[kGroup] = either(nibbles<kNibble>(low, kGroup), bits<4 * kHalf + kGroup - 4, 0x10>(fifth));
+  if constexpr (kGroup < 3) unpack_five_bits<kNibble, kHalf, kGroup + 1>(low, fifth, w);
+}
+
+struct Q5_0 {
+  static constexpr ggml_type kType = GGML_TYPE_Q5_0;
+  static constexpr int kBlockSize = 32, kPartSteps = 1, kScaleGroup = 32, kOffset = 16, kMaxWeight = 31;
+  static constexpr bool kHasMinimum = false;
+
+  struct Source {
+    uint16_t d;
+    uint8_t fifth[4];
+    uint8_t quants[16];
+  };
+  struct Packed {
+    std::byte quants[kNibbleVectors * kVectorBytes];
+    std::byte fifth[kVectorBytes];
+    uint16_t d[kLanes];
+  };
+
+  static void pack(const Source& source, int lane, Packed& packed) {
+    packed.d[lane] = source.d;
+    pack_fifth_bits(source.fifth, lane, packed.fifth);
+    copy_words(source.quants, kNibbleVectors, lane, packed.quants);
+  }
+  template <int kStep, int kHalf>
+  static void unpack(const Packed& packed, int /*part*/, Bytes (&w)[4]) {
+    unpack_five_bits<kHalf, kHalf>(packed.quants, load_bytes(packed.fifth), w);
+  }
+  template <int kStep, int kHalf>
+  static Floats scale(const Packed& packed, int /*part*/) {
+    return load_half(packed.d);
+  }
+};
+
+struct Q5_1 {
+  static constexpr ggml_type kType = GGML_TYPE_Q5_1;
+  static constexpr int kBlockSize = 32, kPartSteps = 1, kScaleGroup = 32, kOffset = 0, kMaxWeight = 31;
+  static constexpr bool kHasMinimum = true;
+
+  struct Source {
+    uint16_t d, m;
+    uint8_t fifth[4];
+    uint8_t quants[16];
+  };
+  struct Packed {
+    std::byte quants[kNibbleVectors * kVectorBytes];
+    std::byte fifth[kVectorBytes];
+    uint16_t d[kLanes], m[kLanes];
+  };
+
+  static void pack(const Source& source, int lane, Packed& packed) {
+    packed.d[lane] = source.d;
+    packed.m[lane] = source.m;
+    pack_fifth_bits(source.fifth, lane, packed.fifth);
+    copy_words(source.quants, kNibbleVectors, lane, packed.quants);
+  }
+  template <int kStep, int kHalf>
+  static void unpack(const Packed& packed, int /*part*/, Bytes (&w)[4]) {
+    unpack_five_bits<kHalf, kHalf>(packed.quants, load_bytes(packed.fifth), w);
+  }
+  template <int kStep, int kHalf>
+  static Floats scale(const Packed& packed, int /*part*/) {
+    return load_half(packed.d);
+  }
+  template <int kStep>
+  static Floats minimum(const Packed& packed, int /*part*/) {
+    return load_half(packed.m);
+  }
+};
+
+// Its quants are signed; kByteBias makes them unsigned where dot16 wants that.
+struct Q8_0 {
+  static constexpr ggml_type kType = GGML_TYPE_Q8_0;
+  static constexpr int kBlockSize = 32, kPartSteps = 1, kScaleGroup = 32, kOffset = kByteBias,
+                       kMaxWeight = 255;
+  static constexpr bool kHasMinimum = false;
+
+  struct Source {
+    uint16_t d;
+    uint8_t quants[32];
+  };
+  struct Packed {
+    std::byte quants[8 * kVectorBytes];
+    uint16_t d[kLanes];
+  };
+
+  static void pack(const Source& source, int lane, Packed& packed) {
+    packed.d[lane] = source.d;
+    uint8_t biased[32];
+    for (int i = 0; i < 32; ++i) biased[i] = static_cast<uint8_t>(source.quants[i] + kByteBias);
+    copy_words(biased, 8, lane, packed.quants);
+  }
+  template <int kStep, int kHalf>
+  static void unpack(const Packed& packed, int /*part*/, Bytes (&w)[4]) {
+    for (int g = 0; g < 4; ++g) w[g] = load_bytes(packed.quants + (4 * kHalf + g) * kVectorBytes);
+  }
+  template <int kStep, int kHalf>
+  static Floats scale(const Packed& packed, int /*part*/) {
+    return load_half(packed.d);
+  }
+};
+
+}  // namespace forerun::kernels::FORERUN_ISA

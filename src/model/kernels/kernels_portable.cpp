@@ -1,0 +1,3 @@
+#define FORERUN_ISA portable
+#define FORERUN_SIMD "model/kernels/simd_portable.h"
+#include "model/kernels/kernel_set_impl.h"

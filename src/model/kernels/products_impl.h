@@ -1,0 +1,288 @@
+// The loops of a product: tiles of weights, groups of rows, blocks of weights.
+//
+// A weight type is a struct with what the loops need to know of it ("format"; see
+// formats_*_impl.h). Those that are multiplied with ActivationBlocks have
+//
+//   kType, kBlockSize   as in WeightFormat
+//   kPartSteps          a block is made of parts of so many steps, and a step of 32 weights
+//   kOffset             what is subtracted from the unsigned quants
+//   kMaxWeight          the largest of them
+//   kScaleGroup         weights that share a scale: 16 or 32
+//   kHasMinimum         whether 32 weights share something that is added to them
+//   Source              a block of one output as in the file
+//   Packed              a block of kLanes outputs
+//   pack(source, lane, packed)
+//   unpack<step, half>(packed, part, w)   16 weights of each output, as dot16 wants them
+//   scale<step, half>(packed, part)       of these, or of the whole step
+//   minimum<step>(packed, part)
+//
+// Row invariance: a row's outputs are sums over steps in order, each in a lane of its
+// own. What is added per step (or half of one, if scales are) is
+//
+//   fma(round(scale * dot), x.scale, sum), then fma(minimum, x.scaled_sum, sum),
+//
+// with the integer dot = sum of (quant - kOffset) * x.q, which is exact. The number of
+// rows only decides for how many of them a block is unpacked at once.
+#pragma once
+
+#include <string.h>
+
+#include <cstddef>
+#include <cstdint>
+
+#include "model/kernels/kernels.h"
+
+namespace forerun::kernels::FORERUN_ISA {
+
+constexpr int kVectorBytes = 4 * kLanes;
+constexpr int kHalfStep = kActivationBlock / 2;
+
+// Sums of integers begin at the bits of this number, and are then the bits of
+// kSumBase + sum, as long as |sum| < 2^22. An fma takes kSumBase away again while it
+// multiplies, which saves a conversion: kSumBase * scale is exact, since scales have no
+// more than 17 significant bits.
+constexpr float kSumBase = 0x1.8p23f;
+constexpr int32_t kSumBaseBits = 0x4B400000;
+
+// Rows of activations to be multiplied at once, at the same block.
+struct RowGroup {
+  const std::byte* data;
+  size_t row_bytes;
+
+  const ActivationBlock& block(int row, int step) const {
+    return reinterpret_cast<const ActivationBlock*>(data + row * row_bytes)[step];
+  }
+  float number(int row, int64_t k) const {
+    return reinterpret_cast<const float*>(data + row * row_bytes)[k];
+  }
+};
+
+// The first or second 16 weights of a step, for all rows. They begin new dot products,
+// or go on with those of the first half.
+template <typename Format, int kStep, int kHalf, int kRows>
+inline void dot_half(const typename Format::Packed& packed, int part, const RowGroup& x, Ints* dots) {
+  constexpr bool kWholeStep = Format::kScaleGroup == kActivationBlock;
+  Bytes w[4];
+  Format::template unpack<kStep, kHalf>(packed, part, w);
+#pragma GCC unroll 16
+  for (int r = 0; r < kRows; ++r) {
+    const ActivationBlock& block = x.block(r, kStep);
+    if constexpr (kHalf == 0 || !kWholeStep) {
+      const int32_t sum = kWholeStep   ? block.sum
+                          : kHalf == 0 ? block.first_half_sum
+                                       : block.sum - block.first_half_sum;
+      dots[r] = broadcast_int(kSumBaseBits - Format::kOffset * sum);
+    }
+    dots[r] = dot16<Format::kMaxWeight>(dots[r], w, block.q + kHalf * kHalfStep);
+  }
+}
+
+template <int kStep, int kRows>
+inline void add_dots(const Ints* dots, Floats scale, const RowGroup& x, Floats* sums) {
+  const Floats base = mul(scale, broadcast(-kSumBase));
+#pragma GCC unroll 16
+  for (int r = 0; r < kRows; ++r) {
+    const Floats scaled = fma(as_floats(dots[r]), scale, base);
+    sums[r] = fma(scaled, broadcast(x.block(r, kStep).scale), sums[r]);
+  }
+}
+
+// The steps of a part, from kStep on.
+template <typename Format, int kRows, int kStep = 0>
+inline void add_steps(const typename Format::Packed& packed, int part, const RowGroup& x, Floats* sums) {
+  Ints dots[kRows];
+  dot_half<Format, kStep, 0, kRows>(packed, part, x, dots);
+  if constexpr (Format::kScaleGroup == kHalfStep) {
+    add_dots<kStep, kRows>(dots, Format::template scale<kStep, 0>(packed, part), x, sums);
+  }
+  dot_half<Format, kStep, 1, kRows>(packed, part, x, dots);
+  add_dots<kStep, kRows>(dots, Format::template scale<kStep, 1>(packed, part), x, sums);
+  if constexpr (Format::kHasMinimum) {
+    const Floats minimum = Format::template minimum<kStep>(packed, part);
+#pragma GCC unroll 16
+    for (int r = 0; r < kRows; ++r) {
+      sums[r] = fma(minimum, broadcast(x.block(r, kStep).scaled_sum), sums[r]);
+    }
+  }
+  if constexpr (kStep + 1 < Format::kPartSteps)
+    add_steps<Format, kRows, kStep + 1>(packed, part, x, sums);
+}
+
+// Fetches the weights that come next while others are multiplied, a few bytes per part of
+// a block. It may run past the end of the weights, which does no harm.
+class Prefetcher {
+ public:
+  Prefetcher(const std::byte* first, size_t bytes_per_part)
+      : next_(first), until_(first), bytes_per_part_(bytes_per_part) {}
+
+  void fetch(int n_parts) {
+    until_ += n_parts * bytes_per_part_;
+    for (; next_ < until_; next_ += kLineBytes) __builtin_prefetch(next_);
+  }
+
+ private:
+  static constexpr size_t kLineBytes = 64;
+  const std::byte* next_;
+  const std::byte* until_;
+  size_t bytes_per_part_;
+};
+
+// One tile times a few rows.
+struct GroupArgs {
+  const std::byte* tile;
+  int64_t n_blocks;
+  RowGroup x;
+  Prefetcher ahead;
+  float* y;
+  int64_t y_stride;
+};
+
+// Quantised weights times ActivationBlocks.
+template <typename Format>
+struct BlockProduct {
+  static constexpr Operand kOperand = Operand::kBlocks;
+  static constexpr int kParts = Format::kBlockSize / kActivationBlock / Format::kPartSteps;
+  static constexpr size_t kPartOperandBytes = Format::kPartSteps * sizeof(ActivationBlock);
+  static constexpr int kMaxGroup = kMaxRows;
+
+  template <int kRows>
+  __attribute__((noinline)) static void multiply(GroupArgs args) {
+    const auto* blocks = reinterpret_cast<const typename Format::Packed*>(args.tile);
+    Floats sums[kRows];
+#pragma GCC unroll 16
+    for (int r = 0; r < kRows; ++r) sums[r] = broadcast(0.0f);
+    for (int64_t b = 0; b < args.n_blocks; ++b) {
+#pragma GCC unroll 1
+      for (int part = 0; part < kParts; ++part) {
+        args.ahead.fetch(1);
+        add_steps<Format, kRows>(blocks[b], part, args.x, sums);
+        args.x.data += kPartOperandBytes;
+      }
+    }
+#pragma GCC unroll 16
+    for (int r = 0; r < kRows; ++r) store(args.y + r * args.y_stride, sums[r]);
+  }
+};
+
+// Weights that are numbers, times floats. A row's sum is four chains, so that they need
+// not wait for each other: inputs k % 4 = 0, 1, 2, 3. Here a format has
+//
+//   kType, Source, Packed   with kLanes of Source
+//   to_floats(packed)
+template <typename Format>
+struct FloatProduct {
+  static constexpr Operand kOperand = Operand::kFloats;
+  static constexpr int kParts = 1;
+  static constexpr size_t kPartOperandBytes = sizeof(float);
+  static constexpr int kChains = 4;
+  static constexpr int kMaxGroup = kMaxRows * 3 / kChains;
+
+  template <int kRows>
+  __attribute__((noinline)) static void multiply(GroupArgs args) {
+    const auto* weights = reinterpret_cast<const typename Format::Packed*>(args.tile);
+    Floats sums[kChains][kRows];
+#pragma GCC unroll 64
+    for (int i = 0; i < kChains * kRows; ++i) sums[i % kChains][i / kChains] = broadcast(0.0f);
+    int64_t k = 0;
+    for (; k + kChains <= args.n_blocks; k += kChains) {
+      args.ahead.fetch(kChains);
+#pragma GCC unroll 4
+      for (int c = 0; c < kChains; ++c) add_input<kRows>(weights[k + c], args.x, k + c, sums[c]);
+    }
+#pragma GCC unroll 4
+    for (int c = 0; c < kChains - 1; ++c) {
+      if (k + c < args.n_blocks) add_input<kRows>(weights[k + c], args.x, k + c, sums[c]);
+    }
+#pragma GCC unroll 16
+    for (int r = 0; r < kRows; ++r) {
+      store(args.y + r * args.y_stride, add(add(sums[0][r], sums[1][r]), add(sums[2][r], sums[3][r])));
+    }
+  }
+
+ private:
+  template <int kRows>
+  static void add_input(const typename Format::Packed& packed, const RowGroup& x, int64_t k,
+                        Floats* sums) {
+    const Floats w = Format::to_floats(packed);
+#pragma GCC unroll 16
+    for (int r = 0; r < kRows; ++r) sums[r] = fma(w, broadcast(x.number(r, k)), sums[r]);
+  }
+};
+
+template <typename Product, int kRows = Product::kMaxGroup>
+inline void multiply_group(int n_rows, const GroupArgs& args) {
+  if (n_rows == kRows) return Product::template multiply<kRows>(args);
+  if constexpr (kRows > 1) multiply_group<Product, kRows - 1>(n_rows, args);
+}
+
+// Part i of `n` things in `n_parts` nearly equal ones begins here.
+inline int part_begin(int n, int n_parts, int i) {
+  return static_cast<int>(static_cast<int64_t>(n) * i / n_parts);
+}
+
+// So many bytes of activations, and of weights beside them, stay in the second cache.
+constexpr size_t kCachedRows = 512 * 1024;
+constexpr size_t kCachedTiles = 128 * 1024;
+
+// Groups of rows are multiplied with a few tiles at a time, which come from memory once.
+// Each of them fetches a part of the tiles after those.
+template <typename Format, typename Product>
+inline void multiply_rows(const ProductArgs& args, int first_row, int n_rows) {
+  constexpr size_t kBlockBytes = sizeof(typename Format::Packed);
+  const size_t tile_bytes = args.n_blocks * kBlockBytes;
+  const int n_groups = (n_rows + Product::kMaxGroup - 1) / Product::kMaxGroup;
+  constexpr size_t kPartBytes = (kBlockBytes + Product::kParts - 1) / Product::kParts;
+  const size_t fetched = (kPartBytes + n_groups - 1) / n_groups;  // per part of a block
+  int64_t n_cached = kCachedTiles / tile_bytes;
+  n_cached = n_cached > n_groups ? n_groups : n_cached < 1 ? 1 : n_cached;
+  for (int64_t first = 0; first < args.n_tiles; first += n_cached) {
+    const int64_t n_tiles = n_cached < args.n_tiles - first ? n_cached : args.n_tiles - first;
+    const std::byte* tiles = args.tiles + first * tile_bytes;
+    const std::byte* ahead = tiles + n_tiles * tile_bytes;
+    for (int g = 0; g < n_groups; ++g) {
+      const int begin = first_row + part_begin(n_rows, n_groups, g);
+      const int end = first_row + part_begin(n_rows, n_groups, g + 1);
+      for (int64_t t = 0; t < n_tiles; ++t) {
+        multiply_group<Product>(end - begin, {.tile = tiles + t * tile_bytes,
+                                              .n_blocks = args.n_blocks,
+                                              .x = {args.x + begin * args.x_row_bytes, args.x_row_bytes},
+                                              .ahead = Prefetcher(ahead, fetched),
+                                              .y = args.y + begin * args.y_stride + (first + t) * kLanes,
+                                              .y_stride = args.y_stride});
+        ahead += args.n_blocks * Product::kParts * fetched;
+      }
+    }
+  }
+}
+
+template <typename Format, typename Product>
+void multiply(const ProductArgs& args) {
+  const size_t rows_bytes = args.n_rows * args.n_blocks * Product::kParts * Product::kPartOperandBytes;
+  const int n_chunks = static_cast<int>((rows_bytes + kCachedRows - 1) / kCachedRows);
+  for (int c = 0; c < n_chunks; ++c) {
+    const int begin = part_begin(args.n_rows, n_chunks, c);
+    multiply_rows<Format, Product>(args, begin, part_begin(args.n_rows, n_chunks, c + 1) - begin);
+  }
+}
+
+template <typename Format>
+void pack(const std::byte* rows, size_t row_bytes, int n_rows, int64_t n_blocks, std::byte* tile) {
+  auto* packed = reinterpret_cast<typename Format::Packed*>(tile);
+  memset(tile, 0, n_blocks * sizeof(*packed));
+  for (int lane = 0; lane < n_rows; ++lane) {
+    const auto* source = reinterpret_cast<const typename Format::Source*>(rows + lane * row_bytes);
+    for (int64_t b = 0; b < n_blocks; ++b) Format::pack(source[b], lane, packed[b]);
+  }
+}
+
+template <typename Format, typename Product>
+constexpr WeightFormat weight_format() {
+  return {.type = Format::kType,
+          .operand = Product::kOperand,
+          .block_size = Format::kBlockSize,
+          .block_bytes = sizeof(typename Format::Packed),
+          .pack = pack<Format>,
+          .multiply = multiply<Format, Product>};
+}
+
+}  // namespace forerun::kernels::FORERUN_ISA

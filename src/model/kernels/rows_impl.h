@@ -1,0 +1,132 @@
+// What lies between the products of a layer: normalisation, activations as 8-bit
+// integers, and gates. Each works on one row by itself, so there is nothing that other
+// rows could change.
+#pragma once
+
+#include <math.h>
+#include <string.h>
+
+#include <cstdint>
+
+#include "model/kernels/exp_impl.h"
+#include "model/kernels/half_impl.h"
+#include "model/kernels/kernels.h"
+
+namespace forerun::kernels::FORERUN_ISA {
+
+// The last n < kLanes numbers of a row, with zeros behind them.
+inline Floats load_tail(const float* p, int64_t n) {
+  float padded[kLanes] = {};
+  memcpy(padded, p, n * sizeof(float));
+  return load(padded);
+}
+
+inline void store_tail(float* p, Floats a, int64_t n) {
+  float padded[kLanes];
+  store(padded, a);
+  memcpy(p, padded, n * sizeof(float));
+}
+
+// Squares are added in four chains of vectors, the sums of which differ between
+// instruction sets in their last bits.
+inline float sum_of_squares(const float* x, int64_t n) {
+  constexpr int kChains = 4;
+  Floats sums[kChains];
+  for (Floats& sum : sums) sum = broadcast(0.0f);
+  int64_t i = 0;
+  for (; i + kChains * kLanes <= n; i += kChains * kLanes) {
+    for (int c = 0; c < kChains; ++c) {
+      const Floats v = load(x + i + c * kLanes);
+      sums[c] = fma(v, v, sums[c]);
+    }
+  }
+  for (; i < n; i += kLanes) {
+    const Floats v = n - i >= kLanes ? load(x + i) : load_tail(x + i, n - i);
+    sums[0] = fma(v, v, sums[0]);
+  }
+  return reduce_add(add(add(sums[0], sums[1]), add(sums[2], sums[3])));
+}
+
+inline void rms_norm(const float* x, const float* weight, float eps, int64_t n, float* y) {
+  const float mean = sum_of_squares(x, n) / static_cast<float>(n);
+  const Floats factor = broadcast(1.0f / sqrtf(mean + eps));
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) {
+    Floats v = mul(load(x + i), factor);
+    if (weight != nullptr) v = mul(v, load(weight + i));
+    store(y + i, v);
+  }
+  if (i == n) return;
+  Floats v = mul(load_tail(x + i, n - i), factor);
+  if (weight != nullptr) v = mul(v, load_tail(weight + i, n - i));
+  store_tail(y + i, v, n - i);
+}
+
+// The integers of ggml's Q8_0 as its x86 code computes them: the largest becomes +-127,
+// the others are rounded to nearest, ties to even. (Its ARM code multiplies with the
+// reciprocal of the rounded scale instead, and now and then differs by 1.)
+//
+// Numbers that are not finite make a scale that is not, or are lost; integers always
+// stay within +-127.
+inline void quantize_block(const float* x, ActivationBlock& block) {
+  constexpr int kVectors = kActivationBlock / kLanes;
+  Floats v[kVectors];
+  Floats largest = broadcast(0.0f);
+  for (int i = 0; i < kVectors; ++i) {
+    v[i] = load(x + i * kLanes);
+    largest = max(abs(v[i]), largest);
+  }
+  const float amax = reduce_max(largest);
+  // Below 2^-120 the factor would overflow; the scale is 0 long before.
+  const Floats factor = broadcast(amax >= 0x1p-120f ? 127.0f / amax : 0.0f);
+
+  Ints sums[2] = {broadcast_int(0), broadcast_int(0)};
+  for (int i = 0; i < kVectors; ++i) {
+    const Floats limited = min(max(mul(v[i], factor), broadcast(-127.0f)), broadcast(127.0f));
+    const Ints q = round_to_ints(limited);
+    store_int8(block.q + i * kLanes, q);
+    Ints& sum = sums[i * kLanes / (kActivationBlock / 2)];
+    sum = add(sum, q);
+  }
+  block.first_half_sum = reduce_add(sums[0]);
+  block.sum = block.first_half_sum + reduce_add(sums[1]);
+  block.scale = round_to_half(amax / 127.0f);
+  block.scaled_sum = block.scale * static_cast<float>(block.sum);
+}
+
+inline void quantize(const float* x, int64_t n, ActivationBlock* blocks) {
+  for (int64_t i = 0; i < n / kActivationBlock; ++i) quantize_block(x + i * kActivationBlock, blocks[i]);
+}
+
+// x / (1 + exp(-x))
+inline Floats silu(Floats x) {
+  const Floats one = broadcast(1.0f);
+  return div(x, add(one, exp(sub(broadcast(0.0f), x))));
+}
+
+// The usual approximation, x / 2 * (1 + tanh(y)) with y = sqrt(2 / pi) * (x + 0.044715 * x^3).
+// (1 + tanh(y)) / 2 is 1 / (1 + exp(-2 * y)), which loses no digits where tanh is near -1.
+inline Floats gelu(Floats x) {
+  const Floats one = broadcast(1.0f);
+  const Floats cubic = fma(mul(x, x), broadcast(0.044715f), one);
+  const Floats minus_2y = mul(mul(x, broadcast(-2.0f * 0.79788456080286535588f)), cubic);
+  return div(x, add(one, exp(minus_2y)));
+}
+
+template <typename Activation>
+inline void gate_with(Activation activation, const float* gate, const float* up, int64_t n, float* y) {
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) store(y + i, mul(activation(load(gate + i)), load(up + i)));
+  if (i == n) return;
+  const Floats product = mul(activation(load_tail(gate + i, n - i)), load_tail(up + i, n - i));
+  store_tail(y + i, product, n - i);
+}
+
+inline void gate(GateActivation activation, const float* gate, const float* up, int64_t n, float* y) {
+  switch (activation) {
+    case GateActivation::kSilu: return gate_with([](Floats x) { return silu(x); }, gate, up, n, y);
+    case GateActivation::kGelu: return gate_with([](Floats x) { return gelu(x); }, gate, up, n, y);
+  }
+}
+
+}  // namespace forerun::kernels::FORERUN_ISA

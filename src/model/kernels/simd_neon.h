@@ -1,0 +1,160 @@
+// Vectors of 8 lanes, two registers each, for ARM64 with the dot product extension. See
+// simd_portable.h for what each function is.
+#pragma once
+
+#include <arm_neon.h>
+
+#include <cstddef>
+#include <cstdint>
+
+#include "model/kernels/half_impl.h"
+
+namespace forerun::kernels::FORERUN_ISA {
+
+constexpr int kLanes = 8;
+// Four rows have 16 registers of sums; with 8 of weights and one of activations per row
+// that leaves four.
+constexpr int kMaxRows = 4;
+constexpr int kByteBias = 0;
+
+struct Floats {
+  float32x4_t lo, hi;
+};
+struct Ints {
+  int32x4_t lo, hi;
+};
+struct Bytes {
+  uint8x16_t lo, hi;
+};
+
+inline Floats broadcast(float x) {
+  return {vdupq_n_f32(x), vdupq_n_f32(x)};
+}
+inline Floats load(const float* p) {
+  return {vld1q_f32(p), vld1q_f32(p + 4)};
+}
+inline void store(float* p, Floats a) {
+  vst1q_f32(p, a.lo);
+  vst1q_f32(p + 4, a.hi);
+}
+inline Floats add(Floats a, Floats b) {
+  return {vaddq_f32(a.lo, b.lo), vaddq_f32(a.hi, b.hi)};
+}
+inline Floats sub(Floats a, Floats b) {
+  return {vsubq_f32(a.lo, b.lo), vsubq_f32(a.hi, b.hi)};
+}
+inline Floats mul(Floats a, Floats b) {
+  return {vmulq_f32(a.lo, b.lo), vmulq_f32(a.hi, b.hi)};
+}
+inline Floats div(Floats a, Floats b) {
+  return {vdivq_f32(a.lo, b.lo), vdivq_f32(a.hi, b.hi)};
+}
+inline Floats fma(Floats a, Floats b, Floats c) {
+  return {vfmaq_f32(c.lo, a.lo, b.lo), vfmaq_f32(c.hi, a.hi, b.hi)};
+}
+inline Floats max(Floats a, Floats b) {
+  return {vmaxq_f32(a.lo, b.lo), vmaxq_f32(a.hi, b.hi)};
+}
+inline Floats min(Floats a, Floats b) {
+  return {vminq_f32(a.lo, b.lo), vminq_f32(a.hi, b.hi)};
+}
+inline Floats abs(Floats a) {
+  return {vabsq_f32(a.lo), vabsq_f32(a.hi)};
+}
+inline float reduce_max(Floats a) {
+  return vmaxvq_f32(vmaxq_f32(a.lo, a.hi));
+}
+inline float reduce_add(Floats a) {
+  return vaddvq_f32(vaddq_f32(a.lo, a.hi));
+}
+inline Floats transpose_sum(const Floats* a) {
+  const auto four = [](const Floats* b) {
+    const float32x4_t s01 = vpaddq_f32(vaddq_f32(b[0].lo, b[0].hi), vaddq_f32(b[1].lo, b[1].hi));
+    const float32x4_t s23 = vpaddq_f32(vaddq_f32(b[2].lo, b[2].hi), vaddq_f32(b[3].lo, b[3].hi));
+    return vpaddq_f32(s01, s23);
+  };
+  return {four(a), four(a + 4)};
+}
+
+inline Floats load_half(const uint16_t* p) {
+  const float16x8_t h = vreinterpretq_f16_u16(vld1q_u16(p));
+  return {vcvt_f32_f16(vget_low_f16(h)), vcvt_high_f32_f16(h)};
+}
+inline Floats load_bfloat(const uint16_t* p) {
+  const uint16x8_t b = vld1q_u16(p);
+  return {vreinterpretq_f32_u32(vshll_n_u16(vget_low_u16(b), 16)),
+          vreinterpretq_f32_u32(vshll_high_n_u16(b, 16))};
+}
+inline Floats load_int8(const int8_t* p) {
+  const int16x8_t wide = vmovl_s8(vld1_s8(p));
+  return {vcvtq_f32_s32(vmovl_s16(vget_low_s16(wide))), vcvtq_f32_s32(vmovl_high_s16(wide))};
+}
+inline Floats load_uint8(const uint8_t* p) {
+  const uint16x8_t wide = vmovl_u8(vld1_u8(p));
+  return {vcvtq_f32_u32(vmovl_u16(vget_low_u16(wide))), vcvtq_f32_u32(vmovl_high_u16(wide))};
+}
+
+inline Ints broadcast_int(int32_t x) {
+  return {vdupq_n_s32(x), vdupq_n_s32(x)};
+}
+inline Ints add(Ints a, Ints b) {
+  return {vaddq_s32(a.lo, b.lo), vaddq_s32(a.hi, b.hi)};
+}
+inline Floats to_floats(Ints a) {
+  return {vcvtq_f32_s32(a.lo), vcvtq_f32_s32(a.hi)};
+}
+inline Floats as_floats(Ints a) {
+  return {vreinterpretq_f32_s32(a.lo), vreinterpretq_f32_s32(a.hi)};
+}
+inline Ints round_to_ints(Floats a) {
+  return {vcvtnq_s32_f32(a.lo), vcvtnq_s32_f32(a.hi)};
+}
+inline int32_t reduce_add(Ints a) {
+  return vaddvq_s32(vaddq_s32(a.lo, a.hi));
+}
+inline void store_int8(int8_t* p, Ints a) {
+  vst1_s8(p, vmovn_s16(vcombine_s16(vmovn_s32(a.lo), vmovn_s32(a.hi))));
+}
+inline Floats exp2_int(Ints n) {
+  const int32x4_t bias = vdupq_n_s32(127);
+  return {vreinterpretq_f32_s32(vshlq_n_s32(vaddq_s32(n.lo, bias), 23)),
+          vreinterpretq_f32_s32(vshlq_n_s32(vaddq_s32(n.hi, bias), 23))};
+}
+
+inline Bytes load_bytes(const std::byte* p) {
+  const uint8_t* bytes = reinterpret_cast<const uint8_t*>(p);
+  return {vld1q_u8(bytes), vld1q_u8(bytes + 16)};
+}
+template <int kShift, uint8_t kMask>
+inline uint8x16_t bits(uint8x16_t a) {
+  if constexpr (kShift > 0) a = vshrq_n_u8(a, kShift);
+  if constexpr (kShift < 0) a = vshlq_n_u8(a, -kShift);
+  constexpr int kLeft = kShift >= 0 ? 0xFF >> kShift : (0xFF << -kShift) & 0xFF;
+  if constexpr ((kLeft & ~kMask) != 0) a = vandq_u8(a, vdupq_n_u8(kMask));
+  return a;
+}
+template <int kShift, uint8_t kMask>
+inline Bytes bits(Bytes a) {
+  return {bits<kShift, kMask>(a.lo), bits<kShift, kMask>(a.hi)};
+}
+inline Bytes either(Bytes a, Bytes b) {
+  return {vorrq_u8(a.lo, b.lo), vorrq_u8(a.hi, b.hi)};
+}
+
+// Signed weights, or unsigned ones small enough to be signed as well.
+template <int kGroup>
+inline Ints dot4(Ints acc, Bytes w, int8x16_t x) {
+  return {vdotq_laneq_s32(acc.lo, vreinterpretq_s8_u8(w.lo), x, kGroup),
+          vdotq_laneq_s32(acc.hi, vreinterpretq_s8_u8(w.hi), x, kGroup)};
+}
+template <int kMaxWeight>
+inline Ints dot16(Ints acc, const Bytes* w, const int8_t* x) {
+  static_assert(kMaxWeight < 128 || kMaxWeight == 255);
+  const int8x16_t q = vld1q_s8(x);
+  acc = dot4<0>(acc, w[0], q);
+  acc = dot4<1>(acc, w[1], q);
+  acc = dot4<2>(acc, w[2], q);
+  return dot4<3>(acc, w[3], q);
+}
+
+}  // namespace forerun::kernels::FORERUN_ISA
