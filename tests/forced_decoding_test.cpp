@@ -27,9 +27,10 @@ namespace {
 
 using namespace test;
 
-// Where logits are bit-identical nothing ever parts; this is what rounding to 8 bits may
-// decide on machines where they are not.
-constexpr float kNearTie = 0.05f;
+// Logits lie between -20 and 30 or so. Where two are this close, rounding decides, of
+// libllama as well as of ours (logits_test.cpp has the distances, and how far both are
+// from exact arithmetic).
+constexpr float kNearTie = 0.5f;
 constexpr int kContext = 4096;
 
 std::string environment(const char* name, const std::string& fallback) {

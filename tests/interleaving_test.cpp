@@ -1,7 +1,7 @@
 // Random interleavings of everything one can do to the cache, on several sequences,
 // equal recomputation from scratch: full passes over trees and chains, draft passes
 // with blocks left out, commits of part of a tree, rollbacks, forks, removals, and a
-// cache that is full. The tolerances are those of trees in F32 (tree_test.cpp).
+// cache that is full. Equal bit for bit, as trees are (tree_test.cpp).
 
 #include <gtest/gtest.h>
 
@@ -19,8 +19,6 @@ namespace {
 
 using namespace test;
 
-constexpr double kTolerance = 1e-4;
-constexpr double kGeluTolerance = 0.02;
 constexpr size_t kMaxSequences = 5;
 constexpr size_t kMaxText = 120;
 
@@ -134,9 +132,9 @@ class Interleaving {
     for (size_t i = 0; i < nodes.size(); ++i, ++n_checked_) {
       const auto& path = nodes[i]->path;
       const size_t n_full = texts_[nodes[i]->row.sequence].size();
-      ASSERT_LE(max_difference(result.logits(i), layers ? oracle_.draft_logits(path, n_full, *layers)
+      ASSERT_EQ(max_difference(result.logits(i), layers ? oracle_.draft_logits(path, n_full, *layers)
                                                         : oracle_.logits(path)),
-                executor_.model().config().activation == Activation::kGelu ? kGeluTolerance : kTolerance)
+                0.0)
           << (layers ? "draft" : "full") << " pass, text of " << n_full << ", depth " << path.size();
     }
   }

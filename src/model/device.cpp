@@ -77,20 +77,6 @@ ggml_backend_dev_t find_device(const std::string& name) {
        wanted.starts_with("cuda") ? " (a CUDA build is made with 'make CUDA=1')" : "");
 }
 
-// Layouts beside the plain one from which a CPU multiplies faster.
-std::vector<ggml_backend_buffer_type_t> extra_layouts(ggml_backend_dev_t device) {
-  std::vector<ggml_backend_buffer_type_t> layouts;
-  const auto get_extra =
-      reinterpret_cast<ggml_backend_dev_get_extra_bufts_t>(ggml_backend_reg_get_proc_address(
-          ggml_backend_dev_backend_reg(device), "ggml_backend_dev_get_extra_bufts"));
-  if (get_extra == nullptr) return layouts;
-  for (ggml_backend_buffer_type_t* type = get_extra(device); type != nullptr && *type != nullptr;
-       ++type) {
-    layouts.push_back(*type);
-  }
-  return layouts;
-}
-
 }  // namespace
 
 std::shared_ptr<Device> Device::open(const DeviceOptions& options) {
@@ -99,8 +85,7 @@ std::shared_ptr<Device> Device::open(const DeviceOptions& options) {
   device->device_ = find_device(options.name);
   device->info_ = describe(device->device_);
   device->is_host_ = ggml_backend_buft_is_host(ggml_backend_dev_buffer_type(device->device_));
-  if (is_cpu(device->device_)) device->layouts_ = extra_layouts(device->device_);
-  device->layouts_.push_back(device->default_buffer_type());
+  if (is_cpu(device->device_)) device->kernels_ = &best_kernels();
   device->backend_.reset(ggml_backend_dev_init(device->device_, nullptr));
   if (!device->backend_) {
     fail(ErrorCode::kUnsupported, "cannot start device {}: {}", device->info_.name, log.first_error());
@@ -156,25 +141,21 @@ bool Device::supports(const ggml_tensor* operation) const {
   return ggml_backend_dev_supports_op(device_, operation);
 }
 
-ggml_backend_buffer_type_t Device::matrix_buffer_type(const ggml_tensor* weight) const {
-  // The CPU answers yes for types that are only ever products' other operand.
-  if (is_host_ && ggml_get_type_traits_cpu(weight->type)->vec_dot == nullptr) return nullptr;
-
+bool Device::can_multiply(const ggml_tensor* weight) const {
+  if (kernels_ != nullptr) {
+    return find_format(*kernels_, weight->type) != nullptr ||
+           ggml_get_type_traits_cpu(weight->type)->vec_dot != nullptr;
+  }
   constexpr int64_t kTypicalRows = 512;
   ggml_context_ptr context(
       ggml_init({.mem_size = 8 * ggml_tensor_overhead(), .mem_buffer = nullptr, .no_alloc = true}));
   ggml_tensor* copy = ggml_dup_tensor(context.get(), weight);
   ggml_tensor* rows = ggml_new_tensor_2d(context.get(), GGML_TYPE_F32, weight->ne[0], kTypicalRows);
   ggml_tensor* product = ggml_mul_mat(context.get(), copy, rows);
-  for (ggml_backend_buffer_type_t layout : layouts_) {
-    // Backends judge an operation by the buffer its weight lies in: an empty one does.
-    const ggml_backend_buffer_ptr buffer(ggml_backend_buft_alloc_buffer(layout, 0));
-    copy->buffer = buffer.get();
-    const bool supported = supports(product);
-    copy->buffer = nullptr;
-    if (supported) return layout;
-  }
-  return nullptr;
+  // Backends judge an operation by the buffer its weight lies in: an empty one does.
+  const ggml_backend_buffer_ptr buffer(ggml_backend_buft_alloc_buffer(default_buffer_type(), 0));
+  copy->buffer = buffer.get();
+  return supports(product);
 }
 
 DeviceMemory Device::allocate_zeroed(size_t n_bytes, const std::string& what) const {

@@ -18,6 +18,8 @@
 #include <string>
 #include <vector>
 
+#include "model/kernels/kernels.h"
+
 struct ggml_threadpool;
 
 namespace forerun {
@@ -70,9 +72,10 @@ class Device {
   // Whether tensors of this device can be read and written in place by the CPU.
   bool is_host() const { return is_host_; }
 
-  // The layout this device multiplies a weight of that type and shape fastest from.
-  // nullptr: it cannot compute with such a weight.
-  ggml_backend_buffer_type_t matrix_buffer_type(const ggml_tensor* weight) const;
+  // Our own kernels, where they compute on this device; nullptr: ggml's do.
+  const KernelSet* kernels() const { return kernels_; }
+  // Whether the device can multiply with weights of that type and shape.
+  bool can_multiply(const ggml_tensor* weight) const;
   ggml_backend_buffer_type_t default_buffer_type() const;
   bool supports(const ggml_tensor* operation) const;
 
@@ -102,7 +105,7 @@ class Device {
   ggml_backend_dev_t device_ = nullptr;
   bool is_host_ = true;
   int n_threads_ = 1;
-  std::vector<ggml_backend_buffer_type_t> layouts_;  // preferred first
+  const KernelSet* kernels_ = nullptr;
   std::unique_ptr<ggml_threadpool, ThreadPoolDeleter> threads_;
   ggml_backend_ptr backend_;  // after the threads it uses
 };

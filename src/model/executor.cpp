@@ -50,9 +50,13 @@ Executor::Executor(std::shared_ptr<const Model> model, const ExecutorOptions& op
     : model_(std::move(model)),
       max_rows_(options.max_rows),
       cache_(model_->config(), model_->device(), options.kv),
-      use_flash_attention_(flash_attention_works(*model_, cache_)),
-      input_memory_(model_->device(), PassGraph::max_input_bytes(model_->config(), options.max_rows,
-                                                                 cache_.cells().n_cells())),
+      input_memory_(model_->device(),
+                    PassGraph::max_input_bytes(*model_, options.max_rows, cache_.cells().n_cells())),
+      context_{.model = *model_,
+               .cache = cache_,
+               .memory = input_memory_,
+               .visible = visible_,
+               .use_flash_attention = flash_attention_works(*model_, cache_)},
       allocator_(ggml_gallocr_new(model_->device().default_buffer_type())) {
   CHECK(max_rows_ > 0);
   result_.n_vocab_ = static_cast<size_t>(model_->config().n_vocab);
@@ -68,7 +72,7 @@ void Executor::reserve() {
                           .n_hidden = 0,
                           .layers = LayerSet::full(model_->config().n_layers),
                           .hidden_at = {}};
-  PassGraph graph(*model_, cache_, largest, input_memory_, use_flash_attention_);
+  PassGraph graph(context_, largest);
   allocate(graph);
 }
 
@@ -114,7 +118,7 @@ PassGraph& Executor::graph_for(const PassShape& shape) {
     cached.last_used = n_passes_;
     return *cached.graph;
   }
-  auto graph = std::make_unique<PassGraph>(*model_, cache_, shape, input_memory_, use_flash_attention_);
+  auto graph = std::make_unique<PassGraph>(context_, shape);
   allocate(*graph);
   ++n_graphs_built_;
   if (graphs_.size() >= kMaxCachedGraphs) {
@@ -176,7 +180,11 @@ void Executor::fill_inputs(const Pass& pass, const PassGraph& graph) {
       positions[r] = to_int(cache_.cells().position(pass.rows[r].sequence, pass.rows[r].node));
       cells[r] = cache_.cells().cell(pass.rows[r].sequence, pass.rows[r].node);
     }
-    fill_masks(pass, inputs);
+    if (inputs.mask != nullptr) {
+      fill_masks(pass, inputs);
+    } else {
+      visible_.fill(cache_.cells(), pass.rows, model_->config().window);
+    }
   }
   const auto fill_rows = [&](ggml_tensor* tensor, bool Row::*wanted) {
     if (tensor == nullptr) return;

@@ -33,6 +33,8 @@ class Executor {
  public:
   // Throws Error{kOutOfMemory}.
   Executor(std::shared_ptr<const Model> model, const ExecutorOptions& options);
+  Executor(const Executor&) = delete;
+  Executor& operator=(const Executor&) = delete;
 
   const Model& model() const { return *model_; }
   KvCache& cache() { return cache_; }
@@ -67,8 +69,9 @@ class Executor {
   std::shared_ptr<const Model> model_;
   int max_rows_;
   KvCache cache_;
-  bool use_flash_attention_;
   PassInputMemory input_memory_;
+  VisibleRows visible_;
+  PassContext context_;
   ggml_gallocr_ptr allocator_;
   std::vector<CachedGraph> graphs_;
   int64_t n_passes_ = 0;

@@ -1,8 +1,12 @@
-// The pieces that an architecture's blocks are made of, as ggml operations.
+// The pieces that an architecture's blocks are made of.
 //
-// One GraphBuilder builds one graph. Row counts and cell counts are baked into the
-// shapes; everything that changes from pass to pass (states, positions, cells,
-// masks) is an input tensor, so that the same graph serves again.
+// One GraphBuilder builds one graph. There are two kinds: of ggml's own operations
+// (ggml_graph_builder.h), for GPUs, and of our kernels (cpu/graph_builder.h). Row and
+// cell counts are baked into a graph; everything that changes from pass to pass
+// (states, positions, cells, what a row sees) is an input, so that it serves again.
+//
+// States are F32 [n_embd, n_rows]. What queries(), attend() and gated() return is for
+// the same builder alone.
 #pragma once
 
 #include <ggml.h>
@@ -23,62 +27,50 @@ struct PassInputs {
   ggml_tensor* hidden_rows = nullptr;  // I32 [n_hidden]
 };
 
+// What a graph is built from and into. All of it outlives the builder.
+struct GraphParts {
+  ggml_context* context;
+  ggml_cgraph* graph;
+  const ModelConfig& config;
+  const ModelWeights& weights;
+  const KvCache& cache;
+  const PassInputs& inputs;
+  int n_kv;  // cells that rows may see
+};
+
 class GraphBuilder {
  public:
-  struct Target {
-    ggml_context* context;
-    ggml_cgraph* graph;
-  };
-  GraphBuilder(Target target, const ModelConfig& config, const ModelWeights& weights,
-               const KvCache& cache, const PassInputs& inputs, bool use_flash_attention);
+  explicit GraphBuilder(const GraphParts& parts) : parts_(parts) {}
+  virtual ~GraphBuilder() = default;
 
-  const ModelConfig& config() const { return config_; }
-  const LayerWeights& layer(int index) const { return weights_.layers[static_cast<size_t>(index)]; }
-  ggml_context* context() const { return target_.context; }
+  const ModelConfig& config() const { return parts_.config; }
+  const LayerWeights& layer(int index) const {
+    return parts_.weights.layers[static_cast<size_t>(index)];
+  }
 
-  // Root-mean-square norm over the first dimension, times `weight`.
-  ggml_tensor* norm(ggml_tensor* x, ggml_tensor* weight);
-  ggml_tensor* linear(const Linear& linear, ggml_tensor* x);
-  ggml_tensor* add(ggml_tensor* a, ggml_tensor* b);
+  // Norm, projections, norms of heads, rotation: the queries. Keys and values go to the
+  // rows' cells.
+  virtual ggml_tensor* queries(int layer, ggml_tensor* states) = 0;
+  // Every query looks at the cells its row sees.
+  virtual ggml_tensor* attend(int layer, ggml_tensor* queries) = 0;
+  // activation(gate(x)) * up(x), where x is the norm of states.
+  virtual ggml_tensor* gated(const MlpWeights& mlp, ggml_tensor* states) = 0;
+  // The states with linear(x) added, normed before if there is a `post_norm`.
+  virtual ggml_tensor* contribute(const Linear& linear, ggml_tensor* x, const ggml_tensor* post_norm,
+                                  ggml_tensor* states) = 0;
+  // Final norm and head: logits [n_vocab, rows of states].
+  ggml_tensor* head(ggml_tensor* states);
 
-  struct QueryKeyValue {
-    ggml_tensor* q;  // [head_dim, n_heads, n_rows]
-    ggml_tensor* k;  // [head_dim, n_kv_heads, n_rows]
-    ggml_tensor* v;  // [head_dim, n_kv_heads, n_rows]
-  };
-  QueryKeyValue project(const AttentionWeights& attention, ggml_tensor* x);
-  // Rotates heads by their positions, with the frequencies of that layer.
-  ggml_tensor* rope(ggml_tensor* heads, int layer);
-  // Stores keys and values in the rows' cells, then lets every query look at the
-  // cells its mask shows. Returns [n_heads * head_dim, n_rows].
-  ggml_tensor* attend(int layer, const QueryKeyValue& qkv);
+  void expand(ggml_tensor* tensor) { ggml_build_forward_expand(parts_.graph, tensor); }
 
-  // down(activation(gate(x)) * up(x))
-  ggml_tensor* gated_mlp(const MlpWeights& mlp, ggml_tensor* x);
+ protected:
+  virtual ggml_tensor* head_product(ggml_tensor* states) = 0;
 
-  // Final norm and head: logits [n_vocab, rows of x].
-  ggml_tensor* head(ggml_tensor* x);
-
-  void expand(ggml_tensor* tensor) { ggml_build_forward_expand(target_.graph, tensor); }
+  ggml_context* context() const { return parts_.context; }
+  const GraphParts& parts() const { return parts_; }
 
  private:
-  struct Attention {
-    ggml_tensor* q;  // [head_dim, n_rows, n_heads]
-    ggml_tensor* k;  // [head_dim, n_kv, n_kv_heads]
-    ggml_tensor* v;  // [head_dim, n_kv, n_kv_heads]
-    ggml_tensor* mask;
-    float scale;
-  };
-  ggml_tensor* flash_attention(const Attention& a);
-  ggml_tensor* plain_attention(const Attention& a);
-  ggml_tensor* cell_view(ggml_tensor* cache, int64_t n_kv);
-
-  Target target_;
-  const ModelConfig& config_;
-  const ModelWeights& weights_;
-  const KvCache& cache_;
-  const PassInputs& inputs_;
-  bool use_flash_attention_;
+  GraphParts parts_;
 };
 
 }  // namespace forerun

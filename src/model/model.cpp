@@ -44,7 +44,7 @@ ModelWeights declare_weights(WeightLoader& loader, const Architecture& architect
     weights.head = loader.linear("output", config.n_embd, config.n_vocab);
   } else {
     // Tied: the embedding serves as the head too.
-    weights.head.weight = loader.matrix(kEmbedding, config.n_embd, config.n_vocab);
+    weights.head = loader.matrix(kEmbedding, config.n_embd, config.n_vocab);
     weights.head.bias = loader.optional_vector("output.bias", config.n_vocab);
   }
   return weights;

@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "core/check.h"
+#include "model/cpu/graph_builder.h"
+#include "model/ggml_graph_builder.h"
 
 namespace forerun {
 namespace {
@@ -40,16 +42,17 @@ void PassInputMemory::upload(Device& device, size_t n_bytes) {
   if (!device.is_host()) device.upload(all_, {host_, n_bytes});
 }
 
-size_t PassGraph::max_input_bytes(const ModelConfig& config, int n_rows, int n_kv) {
+size_t PassGraph::max_input_bytes(const Model& model, int n_rows, int n_kv) {
+  const ModelConfig& config = model.config();
   const auto rows = static_cast<size_t>(n_rows);
   const size_t states = padded(rows * static_cast<size_t>(config.n_embd) * sizeof(float));
   const size_t mask = padded(rows * static_cast<size_t>(n_kv) * sizeof(ggml_fp16_t));
   const size_t rest = static_cast<size_t>(n_inputs_max()) * padded(rows * sizeof(int64_t));
-  return states + (config.window > 0 ? 2 : 1) * mask + rest;
+  const size_t n_masks = model.device().kernels() != nullptr ? 0 : config.window > 0 ? 2 : 1;
+  return states + n_masks * mask + rest;
 }
 
-PassGraph::PassGraph(const Model& model, const KvCache& cache, const PassShape& shape,
-                     const PassInputMemory& memory, bool use_flash_attention)
+PassGraph::PassGraph(const PassContext& pass, const PassShape& shape)
     : shape_(shape), hidden_at_(shape.hidden_at.begin(), shape.hidden_at.end()) {
   shape_.hidden_at = hidden_at_;
   const auto max_nodes =
@@ -59,8 +62,8 @@ PassGraph::PassGraph(const Model& model, const KvCache& cache, const PassShape& 
       max_nodes * ggml_tensor_overhead() + ggml_graph_overhead_custom(max_nodes, false);
   context_.reset(ggml_init({.mem_size = n_bytes, .mem_buffer = nullptr, .no_alloc = true}));
   graph_ = ggml_new_graph_custom(context_.get(), max_nodes, false);
-  place_inputs(model.config(), memory);
-  build(model, cache, use_flash_attention);
+  place_inputs(pass);
+  build(pass);
 }
 
 bool PassGraph::fits(const PassShape& shape) const {
@@ -71,7 +74,9 @@ bool PassGraph::fits(const PassShape& shape) const {
                     hidden_at_.end());
 }
 
-void PassGraph::place_inputs(const ModelConfig& config, const PassInputMemory& memory) {
+void PassGraph::place_inputs(const PassContext& pass) {
+  const ModelConfig& config = pass.model.config();
+  const PassInputMemory& memory = pass.memory;
   auto* base = static_cast<std::byte*>(ggml_backend_buffer_get_base(memory.buffer()));
   const auto place = [&](ggml_type type, int64_t n0, int64_t n1) {
     ggml_tensor* tensor = ggml_new_tensor_2d(context_.get(), type, n0, n1);
@@ -84,8 +89,11 @@ void PassGraph::place_inputs(const ModelConfig& config, const PassInputMemory& m
   if (shape_.n_kv > 0) {
     inputs_.positions = place(GGML_TYPE_I32, shape_.n_rows, 1);
     inputs_.cells = place(GGML_TYPE_I64, shape_.n_rows, 1);
-    inputs_.mask = place(GGML_TYPE_F16, shape_.n_kv, shape_.n_rows);
-    if (config.window > 0) inputs_.window_mask = place(GGML_TYPE_F16, shape_.n_kv, shape_.n_rows);
+    const bool has_masks = pass.model.device().kernels() == nullptr;
+    if (has_masks) inputs_.mask = place(GGML_TYPE_F16, shape_.n_kv, shape_.n_rows);
+    if (has_masks && config.window > 0) {
+      inputs_.window_mask = place(GGML_TYPE_F16, shape_.n_kv, shape_.n_rows);
+    }
   }
   if (shape_.n_logits > 0 && shape_.n_logits < shape_.n_rows) {
     inputs_.logit_rows = place(GGML_TYPE_I32, shape_.n_logits, 1);
@@ -95,9 +103,26 @@ void PassGraph::place_inputs(const ModelConfig& config, const PassInputMemory& m
   }
 }
 
-void PassGraph::build(const Model& model, const KvCache& cache, bool use_flash_attention) {
-  GraphBuilder builder({.context = context_.get(), .graph = graph_}, model.config(), model.weights(),
-                       cache, inputs_, use_flash_attention);
+void PassGraph::build(const PassContext& pass) {
+  const Model& model = pass.model;
+  const GraphParts parts{.context = context_.get(),
+                         .graph = graph_,
+                         .config = model.config(),
+                         .weights = model.weights(),
+                         .cache = pass.cache,
+                         .inputs = inputs_,
+                         .n_kv = shape_.n_kv};
+  std::unique_ptr<GraphBuilder> owned;
+  if (const KernelSet* kernels = model.device().kernels()) {
+    owned = std::make_unique<CpuGraphBuilder>(
+        parts,
+        CpuGraphBuilder::Options{
+            .kernels = *kernels, .rows = pass.visible, .n_threads = model.device().n_threads()},
+        ops_);
+  } else {
+    owned = std::make_unique<GgmlGraphBuilder>(parts, pass.use_flash_attention);
+  }
+  GraphBuilder& builder = *owned;
   const auto select = [&](ggml_tensor* states, ggml_tensor* rows) {
     return rows == nullptr ? states : ggml_get_rows(context_.get(), states, rows);
   };

@@ -7,6 +7,8 @@
 #include <span>
 #include <vector>
 
+#include "model/cpu/op.h"
+#include "model/cpu/visible_rows.h"
 #include "model/graph_builder.h"
 #include "model/kv_cache.h"
 #include "model/layer_set.h"
@@ -48,11 +50,19 @@ class PassInputMemory {
   ggml_tensor* all_ = nullptr;
 };
 
+// What the graphs of an Executor are made for.
+struct PassContext {
+  const Model& model;
+  const KvCache& cache;
+  const PassInputMemory& memory;  // where inputs lie
+  const VisibleRows& visible;     // what rows see, for our own kernels
+  bool use_flash_attention;       // of ggml, where it computes
+};
+
 class PassGraph {
  public:
-  // Builds the graph. Its inputs lie in `memory`; the rest gets memory from the Executor.
-  PassGraph(const Model& model, const KvCache& cache, const PassShape& shape,
-            const PassInputMemory& memory, bool use_flash_attention);
+  // Builds the graph. What is not an input gets memory from the Executor.
+  PassGraph(const PassContext& context, const PassShape& shape);
 
   bool fits(const PassShape& shape) const;
   ggml_cgraph* graph() const { return graph_; }
@@ -62,14 +72,15 @@ class PassGraph {
   const std::vector<ggml_tensor*>& hidden() const { return hidden_; }
 
   // The bytes that inputs of the largest shape take.
-  static size_t max_input_bytes(const ModelConfig& config, int n_rows, int n_kv);
+  static size_t max_input_bytes(const Model& model, int n_rows, int n_kv);
 
  private:
-  void place_inputs(const ModelConfig& config, const PassInputMemory& memory);
-  void build(const Model& model, const KvCache& cache, bool use_flash_attention);
+  void place_inputs(const PassContext& pass);
+  void build(const PassContext& pass);
 
   PassShape shape_;
   std::vector<int> hidden_at_;
+  CpuOps ops_;  // of the graph's nodes
   ggml_context_ptr context_;
   ggml_cgraph* graph_ = nullptr;
   PassInputs inputs_;

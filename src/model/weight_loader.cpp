@@ -47,7 +47,9 @@ void copy_tensor(const GgufTensor& source, ggml_tensor* target) {
 
 WeightLoader::WeightLoader(const GgufFile& file, const Device& device) : file_(file), device_(device) {
   const size_t n_bytes = (file.tensors().size() + 1) * ggml_tensor_overhead();
-  mapped_context_.reset(ggml_init({.mem_size = n_bytes, .mem_buffer = nullptr, .no_alloc = true}));
+  for (ggml_context_ptr* context : {&mapped_context_, &copied_context_}) {
+    context->reset(ggml_init({.mem_size = n_bytes, .mem_buffer = nullptr, .no_alloc = true}));
+  }
 }
 
 const GgufTensor& WeightLoader::require(const std::string& name) const {
@@ -65,51 +67,50 @@ ggml_tensor* WeightLoader::vector(const std::string& name, int64_t n) {
     fail(ErrorCode::kUnsupported, "tensor {} has type {}, which forerun cannot read as numbers", name,
          ggml_type_name(source.type));
   }
-  return declare(source, GGML_TYPE_F32, device_.default_buffer_type());
+  return declare(source, GGML_TYPE_F32);
 }
 
 ggml_tensor* WeightLoader::optional_vector(const std::string& name, int64_t n) {
   return has(name) ? vector(name, n) : nullptr;
 }
 
-ggml_tensor* WeightLoader::matrix(const std::string& name, int64_t n_in, int64_t n_out) {
+Linear WeightLoader::matrix(const std::string& name, int64_t n_in, int64_t n_out) {
   const GgufTensor& source = require(name);
   check_shape(source, n_in, n_out);
   ggml_context_ptr scratch(
       ggml_init({.mem_size = ggml_tensor_overhead(), .mem_buffer = nullptr, .no_alloc = true}));
-  ggml_backend_buffer_type_t layout =
-      device_.matrix_buffer_type(ggml_new_tensor_2d(scratch.get(), source.type, n_in, n_out));
-  if (layout == nullptr) {
+  if (!device_.can_multiply(ggml_new_tensor_2d(scratch.get(), source.type, n_in, n_out))) {
     fail(ErrorCode::kUnsupported, "tensor {} has type {}, which {} cannot multiply", name,
          ggml_type_name(source.type), device_.info().name);
   }
-  return declare(source, source.type, layout);
+  if (device_.kernels() == nullptr) return {.weight = declare(source, source.type)};
+
+  PackedMatrix& matrix = *matrices_.emplace_back(
+      std::make_unique<PackedMatrix>(describe_matrix(*device_.kernels(), source.type, n_in, n_out)));
+  if (matrix.format != nullptr) {
+    packed_.push_back({.source = &source, .target = &matrix});
+    ggml_tensor* shape = ggml_new_tensor_2d(mapped_context_.get(), source.type, n_in, n_out);
+    return {.weight = shape, .packed = &matrix};
+  }
+  ggml_tensor* tensor = declare(source, source.type);
+  plain_.emplace_back(&matrix, tensor);
+  return {.weight = tensor, .packed = &matrix};
 }
 
 Linear WeightLoader::linear(const std::string& name, int64_t n_in, int64_t n_out) {
-  return {.weight = matrix(name + ".weight", n_in, n_out),
-          .scale = optional_vector(name + ".scale", 1),
-          .bias = optional_vector(name + ".bias", n_out)};
+  Linear linear = matrix(name + ".weight", n_in, n_out);
+  linear.scale = optional_vector(name + ".scale", 1);
+  linear.bias = optional_vector(name + ".bias", n_out);
+  return linear;
 }
 
-ggml_context* WeightLoader::context_of(ggml_backend_buffer_type_t layout) {
-  ggml_context_ptr& context = contexts_[layout];
-  if (!context) {
-    const size_t n_bytes = (file_.tensors().size() + 1) * ggml_tensor_overhead();
-    context.reset(ggml_init({.mem_size = n_bytes, .mem_buffer = nullptr, .no_alloc = true}));
-  }
-  return context.get();
-}
-
-ggml_tensor* WeightLoader::declare(const GgufTensor& source, ggml_type type,
-                                   ggml_backend_buffer_type_t layout) {
+ggml_tensor* WeightLoader::declare(const GgufTensor& source, ggml_type type) {
   // ggml's CPU kernels want tensors aligned as GGUF files align them; a file that
   // does not is copied.
   const bool aligned = reinterpret_cast<uintptr_t>(source.data) % GGML_MEM_ALIGN == 0;
-  const bool in_place =
-      device_.is_host() && layout == device_.default_buffer_type() && type == source.type && aligned;
-  ggml_context* context = in_place ? mapped_context_.get() : context_of(layout);
-  ggml_tensor* tensor = ggml_new_tensor_2d(context, type, source.shape[0], source.shape[1]);
+  const bool in_place = device_.is_host() && type == source.type && aligned;
+  ggml_tensor* tensor = ggml_new_tensor_2d((in_place ? mapped_context_ : copied_context_).get(), type,
+                                           source.shape[0], source.shape[1]);
   ggml_set_name(tensor, source.name.c_str());
   (in_place ? mapped_ : copied_).push_back({.source = &source, .target = tensor});
   return tensor;
@@ -119,19 +120,64 @@ WeightStorage WeightLoader::load(const std::function<void(double)>& progress) {
   GgmlLogCapture log;
   WeightStorage storage;
   map_in_place(storage);
-  for (auto& [layout, context] : contexts_) {
-    ggml_backend_buffer_ptr buffer(ggml_backend_alloc_ctx_tensors_from_buft(context.get(), layout));
-    if (!buffer) {
-      fail(ErrorCode::kOutOfMemory, "not enough memory on {} for the weights of {} ({:.1f} GB)",
-           device_.info().name, file_.path().string(), static_cast<double>(file_.n_bytes()) / 1e9);
-    }
-    ggml_backend_buffer_set_usage(buffer.get(), GGML_BACKEND_BUFFER_USAGE_WEIGHTS);
-    storage.buffers.push_back(std::move(buffer));
+  std::vector<Job> jobs;
+  allocate_copies(storage);
+  add_copy_jobs(jobs);
+  add_pack_jobs(storage, jobs);
+  run_all(std::move(jobs), progress);
+  for (const auto& [matrix, tensor] : plain_) {
+    matrix->data = static_cast<const std::byte*>(tensor->data);
   }
-  copy_all(progress);
-  for (auto& [layout, context] : contexts_) storage.contexts.push_back(std::move(context));
+  storage.contexts.push_back(std::move(copied_context_));
   storage.contexts.push_back(std::move(mapped_context_));
+  storage.matrices = std::move(matrices_);
   return storage;
+}
+
+void WeightLoader::allocate_copies(WeightStorage& storage) {
+  if (copied_.empty()) return;
+  ggml_backend_buffer_ptr buffer(
+      ggml_backend_alloc_ctx_tensors_from_buft(copied_context_.get(), device_.default_buffer_type()));
+  if (!buffer) {
+    fail(ErrorCode::kOutOfMemory, "not enough memory on {} for the weights of {} ({:.1f} GB)",
+         device_.info().name, file_.path().string(), static_cast<double>(file_.n_bytes()) / 1e9);
+  }
+  ggml_backend_buffer_set_usage(buffer.get(), GGML_BACKEND_BUFFER_USAGE_WEIGHTS);
+  storage.buffers.push_back(std::move(buffer));
+}
+
+void WeightLoader::add_copy_jobs(std::vector<Job>& jobs) const {
+  for (const Copy& copy : copied_) {
+    jobs.push_back({.source = copy.source, .offset = 0, .n_bytes = copy.source->n_bytes, .run = [copy] {
+                      copy_tensor(*copy.source, copy.target);
+                    }});
+  }
+}
+
+void WeightLoader::add_pack_jobs(WeightStorage& storage, std::vector<Job>& jobs) const {
+  constexpr size_t kAlignment = 64;
+  constexpr int64_t kJobBytes = 2 << 20;
+  size_t n_bytes = 0;
+  for (const Packing& packing : packed_) n_bytes += GGML_PAD(packing.target->n_bytes(), kAlignment);
+  if (n_bytes == 0) return;
+  storage.packed = device_.allocate_zeroed(n_bytes, "the weights of " + file_.path().string());
+  std::byte* next = storage.packed.data();
+  for (const auto& [source, matrix] : packed_) {
+    matrix->data = next;
+    const auto row_bytes = static_cast<int64_t>(ggml_row_size(matrix->type, matrix->n_in));
+    const int64_t n_tiles = std::max<int64_t>(1, kJobBytes / (row_bytes * matrix->lanes));
+    for (int64_t first = 0; first < matrix->n_tiles(); first += n_tiles) {
+      const int64_t end = std::min(first + n_tiles, matrix->n_tiles());
+      const int64_t first_row = first * matrix->lanes;
+      const int64_t end_row = std::min(end * matrix->lanes, matrix->n_out);
+      jobs.push_back(
+          {.source = source,
+           .offset = static_cast<size_t>(first_row * row_bytes),
+           .n_bytes = static_cast<size_t>((end_row - first_row) * row_bytes),
+           .run = [source, matrix, first, end, next] { matrix->pack(source->data, first, end, next); }});
+    }
+    next += GGML_PAD(matrix->n_bytes(), kAlignment);
+  }
 }
 
 void WeightLoader::map_in_place(WeightStorage& storage) {
@@ -150,14 +196,13 @@ void WeightLoader::map_in_place(WeightStorage& storage) {
   }
 }
 
-void WeightLoader::copy_all(const std::function<void(double)>& progress) {
-  if (copied_.empty()) return;
+void WeightLoader::run_all(std::vector<Job> jobs, const std::function<void(double)>& progress) const {
+  if (jobs.empty()) return;
   // Largest first, so that no thread is left with a big one at the end.
-  std::vector<Copy> order = copied_;
-  std::sort(order.begin(), order.end(),
-            [](const Copy& a, const Copy& b) { return a.source->n_bytes > b.source->n_bytes; });
+  std::stable_sort(jobs.begin(), jobs.end(),
+                   [](const Job& a, const Job& b) { return a.n_bytes > b.n_bytes; });
   size_t n_total = 0;
-  for (const Copy& copy : order) n_total += copy.source->n_bytes;
+  for (const Job& job : jobs) n_total += job.n_bytes;
 
   std::atomic<size_t> next = 0;
   std::atomic<size_t> n_done = 0;
@@ -169,15 +214,15 @@ void WeightLoader::copy_all(const std::function<void(double)>& progress) {
     unpin_current_thread();  // a pinned parent would keep all of us on one CPU
     std::exception_ptr mine;
     try {
-      for (size_t i = next++; i < order.size(); i = next++) {
-        const GgufTensor& source = *order[i].source;
-        copy_tensor(source, order[i].target);
-        file_.parts()[source.part].release(source.offset, source.n_bytes);
-        n_done += source.n_bytes;
+      for (size_t i = next++; i < jobs.size(); i = next++) {
+        const Job& job = jobs[i];
+        job.run();
+        file_.parts()[job.source->part].release(job.source->offset + job.offset, job.n_bytes);
+        n_done += job.n_bytes;
       }
     } catch (...) {
       mine = std::current_exception();
-      next = order.size();
+      next = jobs.size();
     }
     const std::lock_guard lock(mutex);
     if (mine) failure = mine;

@@ -1,21 +1,22 @@
 // Brings the tensors of a GGUF file onto a device.
 //
 // Use: declare every tensor the architecture has, with its shape, then load().
-// Matrices go into the layout the device multiplies fastest from. Where that is the
-// plain layout of the file and the device can read the page cache (CPUs), nothing is
-// copied: the tensor points into the mapped file. Everything else is copied by all
-// threads at once, and the pages it was read from are given back.
+// On CPUs matrices are packed for our kernels; what is used as the file has it is not
+// copied: the tensor points into the mapped file. Everything else is copied. Packing
+// and copying is done by all threads at once, and the pages that were read are given
+// back, so that no weight is in memory twice.
 #pragma once
 
 #include <ggml-cpp.h>
 
 #include <functional>
-#include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "gguf/gguf_file.h"
+#include "model/cpu/packed_matrix.h"
 #include "model/device.h"
 #include "model/weights.h"
 
@@ -26,6 +27,8 @@ namespace forerun {
 struct WeightStorage {
   std::vector<ggml_context_ptr> contexts;
   std::vector<ggml_backend_buffer_ptr> buffers;
+  std::vector<std::unique_ptr<PackedMatrix>> matrices;
+  DeviceMemory packed;  // what they point to, unless it is in the file
 };
 
 class WeightLoader {
@@ -34,7 +37,7 @@ class WeightLoader {
 
   // A tensor that must be there, of exactly this shape. Throws Error otherwise.
   ggml_tensor* vector(const std::string& name, int64_t n);
-  ggml_tensor* matrix(const std::string& name, int64_t n_in, int64_t n_out);
+  Linear matrix(const std::string& name, int64_t n_in, int64_t n_out);
   // nullptr if the file has no tensor of that name.
   ggml_tensor* optional_vector(const std::string& name, int64_t n);
   // <name>.weight, and <name>.bias and <name>.scale if they are there.
@@ -50,18 +53,35 @@ class WeightLoader {
     const GgufTensor* source;
     ggml_tensor* target;
   };
+  struct Packing {
+    const GgufTensor* source;
+    PackedMatrix* target;
+  };
+  // Work for one thread: reads the bytes [offset, offset + n_bytes) of a tensor.
+  struct Job {
+    const GgufTensor* source;
+    size_t offset;
+    size_t n_bytes;
+    std::function<void()> run;
+  };
   const GgufTensor& require(const std::string& name) const;
-  ggml_tensor* declare(const GgufTensor& source, ggml_type type, ggml_backend_buffer_type_t layout);
-  ggml_context* context_of(ggml_backend_buffer_type_t layout);
+  ggml_tensor* declare(const GgufTensor& source, ggml_type type);
   void map_in_place(WeightStorage& storage);
-  void copy_all(const std::function<void(double)>& progress);
+  void allocate_copies(WeightStorage& storage);
+  void add_copy_jobs(std::vector<Job>& jobs) const;
+  // Gives packed matrices their memory.
+  void add_pack_jobs(WeightStorage& storage, std::vector<Job>& jobs) const;
+  void run_all(std::vector<Job> jobs, const std::function<void(double)>& progress) const;
 
   const GgufFile& file_;
   const Device& device_;
-  std::map<ggml_backend_buffer_type_t, ggml_context_ptr> contexts_;  // of tensors to be copied
-  ggml_context_ptr mapped_context_;
+  ggml_context_ptr mapped_context_;  // of tensors that need no memory of their own
+  ggml_context_ptr copied_context_;
   std::vector<Copy> mapped_;
   std::vector<Copy> copied_;
+  std::vector<Packing> packed_;
+  std::vector<std::pair<PackedMatrix*, const ggml_tensor*>> plain_;  // read as the file has them
+  std::vector<std::unique_ptr<PackedMatrix>> matrices_;
 };
 
 }  // namespace forerun

@@ -8,11 +8,14 @@
 
 namespace forerun {
 
+struct PackedMatrix;
+
 // y = (W x) * scale + bias
 struct Linear {
-  ggml_tensor* weight = nullptr;  // [n_in, n_out]
-  ggml_tensor* scale = nullptr;   // [1]; block-scaled 4-bit floats come with one
-  ggml_tensor* bias = nullptr;    // [n_out]
+  ggml_tensor* weight = nullptr;         // [n_in, n_out]; without data where `packed` has it
+  const PackedMatrix* packed = nullptr;  // as our CPU kernels read it; nullptr on GPUs
+  ggml_tensor* scale = nullptr;          // [1]; block-scaled 4-bit floats come with one
+  ggml_tensor* bias = nullptr;           // [n_out]
 };
 
 struct AttentionWeights {

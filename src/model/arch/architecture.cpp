@@ -54,24 +54,13 @@ const Architecture* find_architecture(std::string_view name) {
 
 ggml_tensor* Architecture::attention(GraphBuilder& graph, int layer, ggml_tensor* states) const {
   const AttentionWeights& weights = graph.layer(layer).attention;
-  auto qkv = graph.project(weights, graph.norm(states, weights.norm));
-  if (weights.q_norm != nullptr) qkv.q = graph.norm(qkv.q, weights.q_norm);
-  qkv.q = graph.rope(qkv.q, layer);
-  if (const float scale = graph.config().query_scale; scale != 1.0f) {
-    qkv.q = ggml_scale(graph.context(), qkv.q, scale);
-  }
-  if (weights.k_norm != nullptr) qkv.k = graph.norm(qkv.k, weights.k_norm);
-  qkv.k = graph.rope(qkv.k, layer);
-  ggml_tensor* out = graph.linear(weights.out, graph.attend(layer, qkv));
-  if (weights.post_norm != nullptr) out = graph.norm(out, weights.post_norm);
-  return graph.add(out, states);
+  ggml_tensor* attended = graph.attend(layer, graph.queries(layer, states));
+  return graph.contribute(weights.out, attended, weights.post_norm, states);
 }
 
 ggml_tensor* Architecture::mlp(GraphBuilder& graph, int layer, ggml_tensor* states) const {
   const MlpWeights& weights = graph.layer(layer).mlp;
-  ggml_tensor* out = graph.gated_mlp(weights, graph.norm(states, weights.norm));
-  if (weights.post_norm != nullptr) out = graph.norm(out, weights.post_norm);
-  return graph.add(out, states);
+  return graph.contribute(weights.down, graph.gated(weights, states), weights.post_norm, states);
 }
 
 std::string layer_prefix(int layer) {

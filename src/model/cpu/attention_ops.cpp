@@ -1,0 +1,309 @@
+#include "model/cpu/attention_ops.h"
+
+#include <ggml-cpu.h>
+
+#include <cmath>
+
+namespace forerun {
+namespace {
+
+// --- rotation ---
+
+class RopeTableOp final : public CpuOp {
+ public:
+  RopeTableOp(const RopeConfig& rope, const ggml_tensor* factors)
+      : rope_(rope),
+        factors_(factors),
+        theta_scale_(std::pow(rope.freq_base, -2.0f / static_cast<float>(rope.n_dims))) {
+    ggml_rope_yarn_corr_dims(rope.n_dims, rope.n_ctx_original, rope.freq_base, rope.beta_fast,
+                             rope.beta_slow, yarn_dims_);
+    magnitude_ = rope.attn_factor;
+    if (rope.ext_factor != 0.0f) magnitude_ *= 1.0f + 0.1f * std::log(1.0f / rope.freq_scale);
+  }
+
+  void run(ggml_tensor* dst, Worker worker) const override {
+    const auto* positions = static_cast<const int32_t*>(dst->src[0]->data);
+    const auto [first, end] = share_of(worker, dst->ne[1]);
+    for (int64_t row = first; row < end; ++row) fill(positions[row], row_of<float>(dst, row));
+  }
+
+ private:
+  void fill(int32_t position, float* table) const {
+    const auto* factors = factors_ == nullptr ? nullptr : static_cast<const float*>(factors_->data);
+    auto theta = static_cast<float>(position);
+    for (int i = 0; i < rope_.n_dims / 2; ++i) {
+      const float angle = stretched(factors == nullptr ? theta : theta / factors[i], i);
+      table[2 * i] = std::cos(angle) * magnitude_;
+      table[2 * i + 1] = std::sin(angle) * magnitude_;
+      theta *= theta_scale_;
+    }
+  }
+
+  // YaRN: low frequencies are interpolated, high ones kept, those between are mixed.
+  float stretched(float theta, int i) const {
+    const float interpolated = rope_.freq_scale * theta;
+    if (rope_.ext_factor == 0.0f) return interpolated;
+    const float width = std::max(0.001f, yarn_dims_[1] - yarn_dims_[0]);
+    const float place = (static_cast<float>(i) - yarn_dims_[0]) / width;
+    const float kept = (1.0f - std::clamp(place, 0.0f, 1.0f)) * rope_.ext_factor;
+    return interpolated * (1.0f - kept) + theta * kept;
+  }
+
+  RopeConfig rope_;
+  const ggml_tensor* factors_;
+  float theta_scale_;
+  float yarn_dims_[2];
+  float magnitude_;
+};
+
+// Rotates the first n_dims numbers of a head.
+void rotate(RopeLayout layout, int n_dims, const float* table, float* head) {
+  const int half = n_dims / 2;
+  const int step = layout == RopeLayout::kPairs ? 2 : 1;
+  const int partner = layout == RopeLayout::kPairs ? 1 : half;
+  for (int i = 0; i < half; ++i) {
+    const float a = head[step * i];
+    const float b = head[step * i + partner];
+    head[step * i] = a * table[2 * i] - b * table[2 * i + 1];
+    head[step * i + partner] = a * table[2 * i + 1] + b * table[2 * i];
+  }
+}
+
+// Writes one head of a cell.
+void store_head(ggml_tensor* cache, int64_t cell, int64_t first, int64_t n, const float* head) {
+  std::byte* at = row_of<std::byte>(cache, cell) + ggml_row_size(cache->type, first);
+  if (cache->type == GGML_TYPE_F32) {
+    std::copy_n(head, n, reinterpret_cast<float*>(at));
+  } else {
+    ggml_get_type_traits_cpu(cache->type)->from_float(head, at, n);
+  }
+}
+
+class HeadsOp final : public CpuOp {
+ public:
+  HeadsOp(const KernelSet& kernels, const HeadsOptions& options)
+      : kernels_(kernels), options_(options) {}
+
+  void run(ggml_tensor* dst, Worker worker) const override {
+    const ModelConfig& config = *options_.config;
+    const int64_t n_heads = config.n_heads + 2 * config.n_kv_heads;
+    const auto [first, end] = share_of(worker, dst->ne[1] * n_heads);
+    for (int64_t unit = first; unit < end; ++unit) compute(dst, unit / n_heads, unit % n_heads);
+  }
+
+ private:
+  // Heads are counted over queries, then keys, then values.
+  void compute(ggml_tensor* dst, int64_t row, int64_t head) const {
+    const ModelConfig& config = *options_.config;
+    const int64_t dim = config.head_dim;
+    float* x = row_of<float>(dst->src[0], row) + head * dim;
+    const float* table = row_of<float>(dst->src[1], row);
+    const int64_t cell = static_cast<const int64_t*>(dst->src[2]->data)[row];
+    add_bias(head, x);
+    if (head < config.n_heads) {
+      normalize(options_.weights->q_norm, x);
+      rotate(options_.rope_layout, options_.n_rope_dims, table, x);
+      float* q = row_of<float>(dst, row) + head * dim;
+      for (int64_t i = 0; i < dim; ++i) q[i] = x[i] * config.query_scale;
+    } else if (head < config.n_heads + config.n_kv_heads) {
+      normalize(options_.weights->k_norm, x);
+      rotate(options_.rope_layout, options_.n_rope_dims, table, x);
+      store_head(options_.keys, cell, (head - config.n_heads) * dim, dim, x);
+    } else {
+      store_head(options_.values, cell, (head - config.n_heads - config.n_kv_heads) * dim, dim, x);
+    }
+  }
+
+  // A projection in one matrix may come with the biases of three.
+  void add_bias(int64_t head, float* x) const {
+    const AttentionWeights& weights = *options_.weights;
+    if (weights.qkv.weight == nullptr) return;
+    const ModelConfig& config = *options_.config;
+    const ggml_tensor* bias = weights.q.bias;
+    if (head >= config.n_heads) {
+      head -= config.n_heads;
+      bias = head < config.n_kv_heads ? weights.k.bias : weights.v.bias;
+      head %= config.n_kv_heads;
+    }
+    if (bias == nullptr) return;
+    const float* values = static_cast<const float*>(bias->data) + head * config.head_dim;
+    for (int64_t i = 0; i < config.head_dim; ++i) x[i] += values[i];
+  }
+
+  void normalize(const ggml_tensor* weight, float* x) const {
+    if (weight == nullptr) return;
+    const ModelConfig& config = *options_.config;
+    kernels_.rms_norm(x, static_cast<const float*>(weight->data), config.norm_eps, config.head_dim, x);
+  }
+
+  const KernelSet& kernels_;
+  HeadsOptions options_;
+};
+
+// --- attention ---
+
+std::span<const VisibleCells> visible(const AttendOptions& options) {
+  return options.is_windowed ? options.rows->windowed() : options.rows->all();
+}
+
+// The chunks of positions that any of these rows sees.
+struct Chunks {
+  int first;
+  int end;
+};
+Chunks seen_chunks(std::span<const VisibleCells> rows) {
+  Chunks chunks{.first = INT32_MAX, .end = 0};
+  for (const VisibleCells& row : rows) {
+    chunks.first = std::min(chunks.first, row.first / kAttentionChunk);
+    chunks.end = std::max(chunks.end, (row.end + kAttentionChunk - 1) / kAttentionChunk);
+  }
+  return chunks;
+}
+
+int64_t floats_per_chunk(const AttentionShape& shape) {
+  return int64_t{shape.n_heads} * (shape.head_dim + kPartialExtra);
+}
+
+class AttendOp final : public CpuOp {
+ public:
+  AttendOp(const KernelSet& kernels, const AttendOptions& options)
+      : kernels_(kernels), options_(options) {}
+
+  void run(ggml_tensor* dst, Worker worker) const override {
+    if (options_.by_chunk) {
+      run_by_chunk(dst, worker);
+    } else {
+      run_by_rows(dst, worker);
+    }
+  }
+
+ private:
+  static constexpr int kMaxRowsPerUnit = 16;
+
+  // Units are dealt out in turn, since later ones see more.
+
+  void run_by_chunk(ggml_tensor* dst, Worker worker) const {
+    const auto rows = visible(options_);
+    const auto n_rows = static_cast<int>(rows.size());
+    const Chunks chunks = seen_chunks(rows);
+    const int n_kv_heads = options_.shape.n_kv_heads;
+    const int n_cell_units = (chunks.end - chunks.first) * n_kv_heads;
+    // Rows share what is read of the cells, so they are parted only to keep all busy.
+    const int n_parts = std::clamp((2 * worker.count + n_cell_units - 1) / n_cell_units, 1, n_rows);
+    for (int unit = worker.index; unit < n_cell_units * n_parts; unit += worker.count) {
+      const Range part = share_of({.index = unit % n_parts, .count = n_parts}, n_rows);
+      const int cell_unit = unit / n_parts;
+      const int i = cell_unit / n_kv_heads;
+      const int chunk = chunks.first + i;
+      attend(dst, part, cell_unit % n_kv_heads, {.first = chunk, .end = chunk + 1},
+             i * floats_per_chunk(options_.shape));
+    }
+  }
+
+  void run_by_rows(ggml_tensor* dst, Worker worker) const {
+    const auto rows = visible(options_);
+    const auto n_rows = static_cast<int>(rows.size());
+    const int n_kv_heads = options_.shape.n_kv_heads;
+    const int per_unit = std::clamp(n_rows * n_kv_heads / (4 * worker.count), 1, kMaxRowsPerUnit);
+    const int n_row_units = (n_rows + per_unit - 1) / per_unit;
+    for (int unit = worker.index; unit < n_row_units * n_kv_heads; unit += worker.count) {
+      const Range part{.first = unit / n_kv_heads * per_unit,
+                       .end = std::min((unit / n_kv_heads + 1) * per_unit, n_rows)};
+      const Chunks chunks = seen_chunks(
+          rows.subspan(static_cast<size_t>(part.first), static_cast<size_t>(part.end - part.first)));
+      attend(dst, part, unit % n_kv_heads, chunks, 0);
+    }
+  }
+
+  static CellRows cells(const ggml_tensor* cache) {
+    return {.data = static_cast<const std::byte*>(cache->data),
+            .row_bytes = cache->nb[1],
+            .type = cache->type};
+  }
+
+  void attend(ggml_tensor* dst, Range rows, int kv_head, Chunks chunks, int64_t out_offset) const {
+    const auto n_rows = static_cast<int>(rows.end - rows.first);
+    thread_local std::vector<float> scratch;
+    const size_t n_scratch = kernels_.attention_scratch_floats(options_.shape, n_rows);
+    if (scratch.size() < n_scratch) scratch.resize(n_scratch);
+    kernels_.attend({.shape = options_.shape,
+                     .keys = cells(options_.keys),
+                     .values = cells(options_.values),
+                     .q = row_of<float>(dst->src[0], rows.first),
+                     .q_stride = dst->src[0]->ne[0],
+                     .rows = visible(options_).data() + rows.first,
+                     .n_rows = n_rows,
+                     .kv_head = kv_head,
+                     .first_chunk = chunks.first,
+                     .end_chunk = chunks.end,
+                     .out = row_of<float>(dst, rows.first) + out_offset,
+                     .out_row_stride = dst->ne[0],
+                     .scratch = scratch.data()});
+  }
+
+  const KernelSet& kernels_;
+  AttendOptions options_;
+};
+
+class MergeOp final : public CpuOp {
+ public:
+  MergeOp(const KernelSet& kernels, const AttendOptions& options)
+      : kernels_(kernels), options_(options) {}
+
+  void run(ggml_tensor* dst, Worker worker) const override {
+    const AttentionShape& shape = options_.shape;
+    const ActivationLayout layout{int64_t{shape.n_heads} * shape.head_dim};
+    const Chunks chunks = seen_chunks(visible(options_));
+    const int n_partials = options_.by_chunk ? chunks.end - chunks.first : 1;
+    // As many heads at a time as make up whole blocks.
+    int heads = 1;
+    while (heads < shape.n_heads &&
+           (heads * shape.head_dim % kActivationBlock != 0 || shape.n_heads % heads != 0)) {
+      ++heads;
+    }
+    const int64_t n_units = shape.n_heads / heads;
+    const auto [first, end] = share_of(worker, dst->ne[1] * n_units);
+    for (int64_t unit = first; unit < end; ++unit) {
+      const int64_t row = unit / n_units;
+      const int64_t head = unit % n_units * heads;
+      float* y = layout.floats(dst, row) + head * shape.head_dim;
+      for (int64_t h = head; h < head + heads; ++h) {
+        kernels_.merge(row_of<float>(dst->src[0], row) + h * (shape.head_dim + kPartialExtra),
+                       n_partials, floats_per_chunk(shape), shape.head_dim,
+                       layout.floats(dst, row) + h * shape.head_dim);
+      }
+      if (layout.has_blocks()) {
+        kernels_.quantize(y, int64_t{heads} * shape.head_dim,
+                          layout.blocks(dst, row) + head * shape.head_dim / kActivationBlock);
+      }
+    }
+  }
+
+ private:
+  const KernelSet& kernels_;
+  AttendOptions options_;
+};
+
+}  // namespace
+
+std::unique_ptr<CpuOp> rope_table_op(const RopeConfig& rope, const ggml_tensor* factors) {
+  return std::make_unique<RopeTableOp>(rope, factors);
+}
+
+std::unique_ptr<CpuOp> heads_op(const KernelSet& kernels, const HeadsOptions& options) {
+  return std::make_unique<HeadsOp>(kernels, options);
+}
+
+int64_t partial_floats(const AttendOptions& options) {
+  return floats_per_chunk(options.shape) * (options.by_chunk ? options.n_chunks : 1);
+}
+
+std::unique_ptr<CpuOp> attend_op(const KernelSet& kernels, const AttendOptions& options) {
+  return std::make_unique<AttendOp>(kernels, options);
+}
+
+std::unique_ptr<CpuOp> merge_op(const KernelSet& kernels, const AttendOptions& options) {
+  return std::make_unique<MergeOp>(kernels, options);
+}
+
+}  // namespace forerun

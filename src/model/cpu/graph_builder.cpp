@@ -1,0 +1,128 @@
+#include "model/cpu/graph_builder.h"
+
+#include <ggml-cpu.h>
+
+namespace forerun {
+namespace {
+
+std::vector<Linear> projections(const AttentionWeights& weights) {
+  if (weights.qkv.weight == nullptr) return {weights.q, weights.k, weights.v};
+  return {weights.qkv};
+}
+
+}  // namespace
+
+CpuGraphBuilder::CpuGraphBuilder(const GraphParts& parts, const Options& options, CpuOps& ops)
+    : GraphBuilder(parts), options_(options), ops_(ops) {}
+
+ggml_tensor* CpuGraphBuilder::activations(const ggml_tensor* norm_weight, ggml_tensor* states) {
+  const ActivationLayout layout{states->ne[0]};
+  return ops_.add(context(), norm_op(options_.kernels, norm_weight, config().norm_eps),
+                  {GGML_TYPE_I8, static_cast<int64_t>(layout.row_bytes()), states->ne[1]}, {states});
+}
+
+CpuGraphBuilder::Product CpuGraphBuilder::product_of(std::vector<Linear> linears, ggml_tensor* x) {
+  Product product{.parts = {}, .sources = {x}};
+  std::vector<ggml_type> converted;  // by source, from the second on
+  for (Linear& linear : linears) {
+    const PackedMatrix& matrix = *linear.packed;
+    const ActivationLayout layout{matrix.n_in};
+    product.n_out += matrix.n_out;
+    const bool has_format = matrix.format != nullptr;
+    const bool reads_floats =
+        has_format ? matrix.format->operand == Operand::kFloats : matrix.dot_type() == GGML_TYPE_F32;
+    ProductPart part{.linear = linear, .source = 0, .offset = 0};
+    if (has_format && !reads_floats) part.offset = layout.blocks_offset();
+    if (!has_format && !reads_floats) {
+      const auto known = std::find(converted.begin(), converted.end(), matrix.dot_type());
+      part.source = 1 + static_cast<int>(known - converted.begin());
+      if (known == converted.end()) {
+        converted.push_back(matrix.dot_type());
+        const auto row_bytes = static_cast<int64_t>(ggml_row_size(matrix.dot_type(), matrix.n_in));
+        product.sources.push_back(ops_.add(context(), convert_op(layout, matrix.dot_type()),
+                                           {GGML_TYPE_I8, row_bytes, x->ne[1]}, {x}));
+      }
+    }
+    product.parts.push_back(std::move(part));
+  }
+  return product;
+}
+
+ggml_tensor* CpuGraphBuilder::rope_table(int layer) {
+  const RopeConfig& rope = config().rope_of(layer);
+  ggml_tensor*& table = config().is_windowed(layer) ? window_rope_table_ : rope_table_;
+  if (table == nullptr) {
+    table = ops_.add(context(), rope_table_op(rope, parts().weights.rope_factors),
+                     {GGML_TYPE_F32, rope.n_dims, parts().inputs.positions->ne[0]},
+                     {parts().inputs.positions});
+  }
+  return table;
+}
+
+ggml_tensor* CpuGraphBuilder::queries(int layer, ggml_tensor* states) {
+  const AttentionWeights& weights = this->layer(layer).attention;
+  Product product = product_of(projections(weights), activations(weights.norm, states));
+  ggml_tensor* projected = ops_.add(context(), product_op(std::move(product.parts), false),
+                                    {GGML_TYPE_F32, product.n_out, states->ne[1]}, product.sources);
+  const RopeConfig& rope = config().rope_of(layer);
+  const HeadsOptions heads{.config = &config(),
+                           .weights = &weights,
+                           .rope_layout = rope.layout,
+                           .n_rope_dims = rope.n_dims,
+                           .keys = parts().cache.keys(layer),
+                           .values = parts().cache.values(layer)};
+  return ops_.add(context(), heads_op(options_.kernels, heads),
+                  {GGML_TYPE_F32, config().n_embd_q(), states->ne[1]},
+                  {projected, rope_table(layer), parts().inputs.cells});
+}
+
+ggml_tensor* CpuGraphBuilder::attend(int layer, ggml_tensor* queries) {
+  const int64_t n_rows = queries->ne[1];
+  const AttendOptions attention{.shape = {.head_dim = config().head_dim,
+                                          .n_heads = config().n_heads,
+                                          .n_kv_heads = config().n_kv_heads,
+                                          .scale = config().attention_scale},
+                                .keys = parts().cache.keys(layer),
+                                .values = parts().cache.values(layer),
+                                .rows = &options_.rows,
+                                .is_windowed = config().is_windowed(layer),
+                                .by_chunk = n_rows * config().n_kv_heads < 4 * options_.n_threads,
+                                .n_chunks = (parts().n_kv + kAttentionChunk - 1) / kAttentionChunk};
+  ggml_tensor* partials = ops_.add(context(), attend_op(options_.kernels, attention),
+                                   {GGML_TYPE_F32, partial_floats(attention), n_rows}, {queries});
+  const ActivationLayout layout{config().n_embd_q()};
+  return ops_.add(context(), merge_op(options_.kernels, attention),
+                  {GGML_TYPE_I8, static_cast<int64_t>(layout.row_bytes()), n_rows}, {partials});
+}
+
+ggml_tensor* CpuGraphBuilder::gated(const MlpWeights& mlp, ggml_tensor* states) {
+  Product product = product_of({mlp.gate, mlp.up}, activations(mlp.norm, states));
+  const ActivationLayout layout{config().n_ff};
+  const auto activation =
+      config().activation == Activation::kGelu ? GateActivation::kGelu : GateActivation::kSilu;
+  return ops_.add(context(), gated_op(options_.kernels, activation, product.parts[0], product.parts[1]),
+                  {GGML_TYPE_I8, static_cast<int64_t>(layout.row_bytes()), states->ne[1]},
+                  product.sources);
+}
+
+ggml_tensor* CpuGraphBuilder::contribute(const Linear& linear, ggml_tensor* x,
+                                         const ggml_tensor* post_norm, ggml_tensor* states) {
+  Product product = product_of({linear}, x);
+  const CpuOps::Output output{GGML_TYPE_F32, product.n_out, x->ne[1]};
+  if (post_norm == nullptr) {
+    product.sources.push_back(states);
+    return ops_.add(context(), product_op(std::move(product.parts), true), output, product.sources);
+  }
+  ggml_tensor* out =
+      ops_.add(context(), product_op(std::move(product.parts), false), output, product.sources);
+  return ops_.add(context(), norm_add_op(options_.kernels, post_norm, config().norm_eps), output,
+                  {out, states});
+}
+
+ggml_tensor* CpuGraphBuilder::head_product(ggml_tensor* states) {
+  Product product = product_of({parts().weights.head}, activations(parts().weights.output_norm, states));
+  return ops_.add(context(), product_op(std::move(product.parts), false),
+                  {GGML_TYPE_F32, product.n_out, states->ne[1]}, product.sources);
+}
+
+}  // namespace forerun

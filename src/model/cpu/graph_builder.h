@@ -1,0 +1,51 @@
+// Graphs of our own CPU kernels (kernels/). Nine nodes to a layer: norm and quantise,
+// project, heads, attend, merge and quantise, project and add; norm and quantise, gate
+// and up with the activation between them, project and add.
+#pragma once
+
+#include <vector>
+
+#include "model/cpu/attention_ops.h"
+#include "model/cpu/op.h"
+#include "model/cpu/product_ops.h"
+#include "model/graph_builder.h"
+
+namespace forerun {
+
+class CpuGraphBuilder final : public GraphBuilder {
+ public:
+  struct Options {
+    const KernelSet& kernels;
+    const VisibleRows& rows;
+    int n_threads;
+  };
+  // `ops` owns what the graph's nodes compute with; it lives as long as the graph.
+  CpuGraphBuilder(const GraphParts& parts, const Options& options, CpuOps& ops);
+
+  ggml_tensor* queries(int layer, ggml_tensor* states) override;
+  ggml_tensor* attend(int layer, ggml_tensor* queries) override;
+  ggml_tensor* gated(const MlpWeights& mlp, ggml_tensor* states) override;
+  ggml_tensor* contribute(const Linear& linear, ggml_tensor* x, const ggml_tensor* post_norm,
+                          ggml_tensor* states) override;
+
+ private:
+  ggml_tensor* head_product(ggml_tensor* states) override;
+  // Activations: see ActivationLayout.
+  ggml_tensor* activations(const ggml_tensor* norm_weight, ggml_tensor* states);
+  // The parts of a product that reads activations of n numbers, and its sources, to
+  // which rows for ggml's dot products are added as needed.
+  struct Product {
+    std::vector<ProductPart> parts;
+    std::vector<ggml_tensor*> sources;
+    int64_t n_out = 0;
+  };
+  Product product_of(std::vector<Linear> linears, ggml_tensor* x);
+  ggml_tensor* rope_table(int layer);
+
+  Options options_;
+  CpuOps& ops_;
+  ggml_tensor* rope_table_ = nullptr;
+  ggml_tensor* window_rope_table_ = nullptr;
+};
+
+}  // namespace forerun

@@ -1,0 +1,228 @@
+#include "model/cpu/product_ops.h"
+
+#include <ggml-cpu.h>
+
+#include <array>
+
+#include "core/check.h"
+
+namespace forerun {
+namespace {
+
+const float* data_of(const ggml_tensor* vector) {
+  return vector == nullptr ? nullptr : static_cast<const float*>(vector->data);
+}
+
+// Writes the blocks of numbers [first, first + n) of a row. Both are multiples of 32.
+void quantize_span(const KernelSet& kernels, const ActivationLayout& layout, const ggml_tensor* dst,
+                   int64_t row, int64_t first, int64_t n) {
+  kernels.quantize(layout.floats(dst, row) + first, n,
+                   layout.blocks(dst, row) + first / kActivationBlock);
+}
+
+class NormOp final : public CpuOp {
+ public:
+  NormOp(const KernelSet& kernels, const ggml_tensor* weight, float eps)
+      : kernels_(kernels), weight_(weight), eps_(eps) {}
+
+  void run(ggml_tensor* dst, Worker worker) const override {
+    const ggml_tensor* states = dst->src[0];
+    const ActivationLayout layout{states->ne[0]};
+    const auto [first, end] = share_of(worker, states->ne[1]);
+    for (int64_t row = first; row < end; ++row) {
+      kernels_.rms_norm(row_of<float>(states, row), data_of(weight_), eps_, layout.n,
+                        layout.floats(dst, row));
+      if (layout.has_blocks()) quantize_span(kernels_, layout, dst, row, 0, layout.n);
+    }
+  }
+
+ private:
+  const KernelSet& kernels_;
+  const ggml_tensor* weight_;
+  float eps_;
+};
+
+class ConvertOp final : public CpuOp {
+ public:
+  ConvertOp(ActivationLayout layout, ggml_type type) : layout_(layout), type_(type) {}
+
+  void run(ggml_tensor* dst, Worker worker) const override {
+    const auto convert = ggml_get_type_traits_cpu(type_)->from_float;
+    const auto [first, end] = share_of(worker, dst->ne[1]);
+    for (int64_t row = first; row < end; ++row) {
+      convert(layout_.floats(dst->src[0], row), row_of<std::byte>(dst, row), layout_.n);
+    }
+  }
+
+ private:
+  ActivationLayout layout_;
+  ggml_type type_;
+};
+
+class NormAddOp final : public CpuOp {
+ public:
+  NormAddOp(const KernelSet& kernels, const ggml_tensor* weight, float eps)
+      : kernels_(kernels), weight_(weight), eps_(eps) {}
+
+  void run(ggml_tensor* dst, Worker worker) const override {
+    const auto [first, end] = share_of(worker, dst->ne[1]);
+    for (int64_t row = first; row < end; ++row) {
+      float* y = row_of<float>(dst, row);
+      const float* residual = row_of<float>(dst->src[1], row);
+      kernels_.rms_norm(row_of<float>(dst->src[0], row), data_of(weight_), eps_, dst->ne[0], y);
+      for (int64_t i = 0; i < dst->ne[0]; ++i) y[i] += residual[i];
+    }
+  }
+
+ private:
+  const KernelSet& kernels_;
+  const ggml_tensor* weight_;
+  float eps_;
+};
+
+OperandRows operand_of(const ProductPart& part, const ggml_tensor* dst, int64_t first_row,
+                       int64_t n_rows) {
+  const ggml_tensor* source = dst->src[part.source];
+  return {.data = row_of<std::byte>(source, first_row) + part.offset,
+          .row_bytes = source->nb[1],
+          .n_rows = static_cast<int>(n_rows)};
+}
+
+// Scale and bias of outputs [first, end) of one row; y points at the first of them.
+void finish(const Linear& linear, Range outputs, float* y) {
+  const int64_t n = outputs.end - outputs.first;
+  if (linear.scale != nullptr) {
+    const float scale = *data_of(linear.scale);
+    for (int64_t i = 0; i < n; ++i) y[i] *= scale;
+  }
+  if (linear.bias != nullptr) {
+    const float* bias = data_of(linear.bias) + outputs.first;
+    for (int64_t i = 0; i < n; ++i) y[i] += bias[i];
+  }
+}
+
+class ProductOp final : public CpuOp {
+ public:
+  ProductOp(std::vector<ProductPart> parts, bool adds_residual)
+      : parts_(std::move(parts)), adds_residual_(adds_residual) {
+    for (const ProductPart& part : parts_) {
+      n_tiles_ += part.linear.packed->n_tiles();
+      if (adds_residual_) residual_source_ = std::max(residual_source_, part.source + 1);
+    }
+  }
+
+  void run(ggml_tensor* dst, Worker worker) const override {
+    auto [first, end] = share_of(worker, n_tiles_);
+    int64_t offset = 0;
+    for (const ProductPart& part : parts_) {
+      const int64_t n = part.linear.packed->n_tiles();
+      if (first < n && end > 0) {
+        multiply(dst, part, offset, {.first = std::max<int64_t>(first, 0), .end = std::min(end, n)});
+      }
+      first -= n;
+      end -= n;
+      offset += part.linear.packed->n_out;
+    }
+  }
+
+ private:
+  void multiply(ggml_tensor* dst, const ProductPart& part, int64_t offset, Range tiles) const {
+    const PackedMatrix& matrix = *part.linear.packed;
+    const int64_t n_rows = dst->ne[1];
+    const Range outputs{.first = tiles.first * matrix.lanes,
+                        .end = std::min(tiles.end * matrix.lanes, matrix.n_out)};
+    offset += outputs.first;
+    float* y = static_cast<float*>(dst->data) + offset;
+    matrix.multiply(tiles.first, tiles.end, operand_of(part, dst, 0, n_rows), y, dst->ne[0]);
+    for (int64_t row = 0; row < n_rows; ++row, y += dst->ne[0]) {
+      finish(part.linear, outputs, y);
+      if (!adds_residual_) continue;
+      const float* residual = row_of<float>(dst->src[residual_source_], row) + offset;
+      for (int64_t i = 0; i < outputs.end - outputs.first; ++i) y[i] += residual[i];
+    }
+  }
+
+  std::vector<ProductPart> parts_;
+  bool adds_residual_;
+  int residual_source_ = 0;
+  int64_t n_tiles_ = 0;
+};
+
+class GatedOp final : public CpuOp {
+ public:
+  GatedOp(const KernelSet& kernels, GateActivation activation, ProductPart gate, ProductPart up)
+      : kernels_(kernels), activation_(activation), gate_(std::move(gate)), up_(std::move(up)) {
+    CHECK(kActivationBlock % kernels.lanes == 0);
+  }
+
+  void run(ggml_tensor* dst, Worker worker) const override {
+    // Whole blocks per worker, so that it can quantise what it made.
+    const ActivationLayout layout{gate_.linear.packed->n_out};
+    const int64_t n_units = (layout.n + kActivationBlock - 1) / kActivationBlock;
+    const auto [first, end] = share_of(worker, n_units);
+    for (int64_t unit = first; unit < end; unit += kUnits) {
+      const Range outputs{.first = unit * kActivationBlock,
+                          .end = std::min(std::min(unit + kUnits, end) * kActivationBlock, layout.n)};
+      for (int64_t row = 0; row < dst->ne[1]; row += kRows) {
+        compute(dst, layout, outputs, row, std::min<int64_t>(kRows, dst->ne[1] - row));
+      }
+    }
+  }
+
+ private:
+  // Outputs and rows at a time: their gates and ups lie on the stack, in the first cache.
+  static constexpr int kUnits = 4;
+  static constexpr int kRows = 16;
+  static constexpr int64_t kOutputs = kUnits * kActivationBlock;
+
+  void compute(ggml_tensor* dst, const ActivationLayout& layout, Range outputs, int64_t first_row,
+               int64_t n_rows) const {
+    std::array<float, static_cast<size_t>(kRows * kOutputs)> gates;
+    std::array<float, static_cast<size_t>(kRows * kOutputs)> ups;
+    const int64_t n = outputs.end - outputs.first;
+    const auto project = [&](const ProductPart& part, float* y) {
+      const PackedMatrix& matrix = *part.linear.packed;
+      matrix.multiply(outputs.first / matrix.lanes, (outputs.end + matrix.lanes - 1) / matrix.lanes,
+                      operand_of(part, dst, first_row, n_rows), y, kOutputs);
+      for (int64_t r = 0; r < n_rows; ++r) finish(part.linear, outputs, y + r * kOutputs);
+    };
+    project(gate_, gates.data());
+    project(up_, ups.data());
+    for (int64_t r = 0; r < n_rows; ++r) {
+      const int64_t row = first_row + r;
+      kernels_.gate(activation_, gates.data() + r * kOutputs, ups.data() + r * kOutputs, n,
+                    layout.floats(dst, row) + outputs.first);
+      if (layout.has_blocks()) quantize_span(kernels_, layout, dst, row, outputs.first, n);
+    }
+  }
+
+  const KernelSet& kernels_;
+  GateActivation activation_;
+  ProductPart gate_;
+  ProductPart up_;
+};
+
+}  // namespace
+
+std::unique_ptr<CpuOp> norm_op(const KernelSet& kernels, const ggml_tensor* weight, float eps) {
+  return std::make_unique<NormOp>(kernels, weight, eps);
+}
+
+std::unique_ptr<CpuOp> convert_op(ActivationLayout layout, ggml_type type) {
+  return std::make_unique<ConvertOp>(layout, type);
+}
+
+std::unique_ptr<CpuOp> norm_add_op(const KernelSet& kernels, const ggml_tensor* weight, float eps) {
+  return std::make_unique<NormAddOp>(kernels, weight, eps);
+}
+
+std::unique_ptr<CpuOp> product_op(std::vector<ProductPart> parts, bool adds_residual) {
+  return std::make_unique<ProductOp>(std::move(parts), adds_residual);
+}
+
+std::unique_ptr<CpuOp> gated_op(const KernelSet& kernels, GateActivation activation, ProductPart gate,
+                                ProductPart up) {
+  return std::make_unique<GatedOp>(kernels, activation, std::move(gate), std::move(up));
+}
+
+}  // namespace forerun

@@ -1,0 +1,41 @@
+// Products with weights, and the norms and activations between them, as graph nodes.
+//
+// Each computes every row by itself, in an order that the number of rows and threads
+// has no part in; see kernels.h.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "model/cpu/op.h"
+#include "model/cpu/packed_matrix.h"
+#include "model/weights.h"
+
+namespace forerun {
+
+// Activations from states [n, n_rows], normed if there is a weight.
+std::unique_ptr<CpuOp> norm_op(const KernelSet& kernels, const ggml_tensor* weight, float eps);
+
+// Rows of activations as ggml's dot products want them: for types without a format.
+std::unique_ptr<CpuOp> convert_op(ActivationLayout layout, ggml_type type);
+
+// norm(x) * weight + residual; sources: x, residual.
+std::unique_ptr<CpuOp> norm_add_op(const KernelSet& kernels, const ggml_tensor* weight, float eps);
+
+// One matrix of a product and where its operand is: a source of the node, and the
+// offset in a row of it.
+struct ProductPart {
+  Linear linear;
+  int source;
+  size_t offset;
+};
+
+// The outputs of all parts one after another. The last source is a residual to add, if
+// `adds_residual`.
+std::unique_ptr<CpuOp> product_op(std::vector<ProductPart> parts, bool adds_residual);
+
+// Activations of activation(gate(x)) * up(x).
+std::unique_ptr<CpuOp> gated_op(const KernelSet& kernels, GateActivation activation, ProductPart gate,
+                                ProductPart up);
+
+}  // namespace forerun

@@ -1,0 +1,33 @@
+// Which cells of the KV cache each row of a pass sees, as our attention reads it.
+//
+// Valid for one pass: it points into the committed cells of the sequences.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "model/kernels/kernels.h"
+#include "model/kv_cells.h"
+#include "model/pass.h"
+
+namespace forerun {
+
+class VisibleRows {
+ public:
+  // `window`: of layers with a sliding window; 0: there are none.
+  void fill(const KvCells& cells, std::span<const Row> rows, int window);
+
+  std::span<const VisibleCells> all() const { return all_; }
+  std::span<const VisibleCells> windowed() const { return windowed_; }
+
+ private:
+  void append_path(const KvCells& cells, const Row& row);
+
+  std::vector<int32_t> own_;       // cells of scratch nodes, path by path
+  std::vector<size_t> own_start_;  // per row: where its path begins
+  std::vector<VisibleCells> all_;
+  std::vector<VisibleCells> windowed_;
+};
+
+}  // namespace forerun

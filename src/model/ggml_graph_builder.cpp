@@ -1,0 +1,134 @@
+#include "model/ggml_graph_builder.h"
+
+#include "core/check.h"
+
+namespace forerun {
+
+ggml_tensor* GgmlGraphBuilder::norm(ggml_tensor* x, const ggml_tensor* weight) {
+  // ggml takes operands that it only reads as mutable.
+  return ggml_mul(context(), ggml_rms_norm(context(), x, config().norm_eps),
+                  const_cast<ggml_tensor*>(weight));
+}
+
+ggml_tensor* GgmlGraphBuilder::linear(const Linear& linear, ggml_tensor* x) {
+  ggml_tensor* y = ggml_mul_mat(context(), linear.weight, x);
+  if (linear.scale != nullptr) y = ggml_mul(context(), y, linear.scale);
+  if (linear.bias != nullptr) y = ggml_add(context(), y, linear.bias);
+  return y;
+}
+
+GgmlGraphBuilder::QueryKeyValue GgmlGraphBuilder::project(const AttentionWeights& attention,
+                                                          ggml_tensor* x) {
+  const int64_t dim = config().head_dim;
+  const int64_t n_rows = x->ne[1];
+  if (attention.qkv.weight == nullptr) {
+    const auto heads = [&](const Linear& projection, int n_heads) {
+      return ggml_reshape_3d(context(), linear(projection, x), dim, n_heads, n_rows);
+    };
+    return {.q = heads(attention.q, config().n_heads),
+            .k = heads(attention.k, config().n_kv_heads),
+            .v = heads(attention.v, config().n_kv_heads)};
+  }
+  ggml_tensor* fused = linear(attention.qkv, x);  // [n_embd_q + 2 n_embd_kv, n_rows]
+  const auto heads = [&](int n_heads, int64_t first, ggml_tensor* bias) {
+    const size_t size = ggml_element_size(fused);
+    ggml_tensor* view =
+        ggml_view_3d(context(), fused, dim, n_heads, n_rows, static_cast<size_t>(dim) * size,
+                     fused->nb[1], static_cast<size_t>(first) * size);
+    return bias == nullptr ? view
+                           : ggml_add(context(), view, ggml_reshape_2d(context(), bias, dim, n_heads));
+  };
+  return {.q = heads(config().n_heads, 0, attention.q.bias),
+          .k = heads(config().n_kv_heads, config().n_embd_q(), attention.k.bias),
+          .v = heads(config().n_kv_heads, config().n_embd_q() + config().n_embd_kv(), attention.v.bias)};
+}
+
+ggml_tensor* GgmlGraphBuilder::rope(ggml_tensor* heads, int layer) {
+  const RopeConfig& rope = config().rope_of(layer);
+  const int mode = rope.layout == RopeLayout::kHalves ? GGML_ROPE_TYPE_NEOX : GGML_ROPE_TYPE_NORMAL;
+  return ggml_rope_ext(context(), heads, parts().inputs.positions, parts().weights.rope_factors,
+                       rope.n_dims, mode, rope.n_ctx_original, rope.freq_base, rope.freq_scale,
+                       rope.ext_factor, rope.attn_factor, rope.beta_fast, rope.beta_slow);
+}
+
+ggml_tensor* GgmlGraphBuilder::queries(int layer, ggml_tensor* states) {
+  const AttentionWeights& weights = this->layer(layer).attention;
+  QueryKeyValue qkv = project(weights, norm(states, weights.norm));
+  if (weights.q_norm != nullptr) qkv.q = norm(qkv.q, weights.q_norm);
+  qkv.q = rope(qkv.q, layer);
+  if (config().query_scale != 1.0f) qkv.q = ggml_scale(context(), qkv.q, config().query_scale);
+  if (weights.k_norm != nullptr) qkv.k = norm(qkv.k, weights.k_norm);
+  qkv.k = rope(qkv.k, layer);
+
+  // In this order: backends fuse a rotation with the store that follows it.
+  expand(qkv.q);
+  expand(qkv.v);
+  expand(qkv.k);
+  const auto store = [&](ggml_tensor* cache, ggml_tensor* heads) {
+    ggml_tensor* rows =
+        ggml_view_2d(context(), heads, config().n_embd_kv(), heads->ne[2], heads->nb[2], 0);
+    expand(ggml_set_rows(context(), cache, rows, parts().inputs.cells));
+  };
+  store(parts().cache.keys(layer), qkv.k);
+  store(parts().cache.values(layer), qkv.v);
+  return qkv.q;
+}
+
+// The first n_kv cells of a layer's keys or values as [head_dim, n_kv, n_kv_heads].
+ggml_tensor* GgmlGraphBuilder::cell_view(ggml_tensor* cache) {
+  ggml_tensor* view = ggml_view_3d(context(), cache, config().head_dim, config().n_kv_heads,
+                                   parts().n_kv, ggml_row_size(cache->type, config().head_dim),
+                                   ggml_row_size(cache->type, cache->ne[0]), 0);
+  return ggml_permute(context(), view, 0, 2, 1, 3);
+}
+
+ggml_tensor* GgmlGraphBuilder::attend(int layer, ggml_tensor* queries) {
+  ggml_tensor* mask = config().is_windowed(layer) ? parts().inputs.window_mask : parts().inputs.mask;
+  CHECK(mask != nullptr);
+  const Attention attention{.q = ggml_permute(context(), queries, 0, 2, 1, 3),
+                            .k = cell_view(parts().cache.keys(layer)),
+                            .v = cell_view(parts().cache.values(layer)),
+                            .mask = mask,
+                            .scale = config().attention_scale};
+  ggml_tensor* out = use_flash_attention_ ? flash_attention(attention) : plain_attention(attention);
+  return ggml_reshape_2d(context(), out, config().n_embd_q(), queries->ne[2]);
+}
+
+ggml_tensor* GgmlGraphBuilder::flash_attention(const Attention& a) {
+  ggml_tensor* out = ggml_flash_attn_ext(context(), a.q, a.k, a.v, a.mask, a.scale, 0.0f, 0.0f);
+  ggml_prec_set_acc(out, GGML_PREC_F32);
+  return out;  // [head_dim, n_heads, n_rows]
+}
+
+// For devices whose flash attention does not take this head size or cache type.
+ggml_tensor* GgmlGraphBuilder::plain_attention(const Attention& a) {
+  ggml_tensor* scores = ggml_mul_mat(context(), a.k, a.q);  // [n_kv, n_rows, n_heads]
+  ggml_prec_set_acc(scores, GGML_PREC_F32);
+  ggml_tensor* shares = ggml_soft_max_ext(context(), scores, a.mask, a.scale, 0.0f);
+  ggml_tensor* v = ggml_is_quantized(a.v->type) ? ggml_cast(context(), a.v, GGML_TYPE_F32) : a.v;
+  ggml_tensor* values =
+      ggml_cont(context(), ggml_transpose(context(), v));                 // [n_kv, head_dim, n_kv_heads]
+  ggml_tensor* out = ggml_mul_mat(context(), values, shares);             // [head_dim, n_rows, n_heads]
+  return ggml_cont(context(), ggml_permute(context(), out, 0, 2, 1, 3));  // [head_dim, n_heads, n_rows]
+}
+
+ggml_tensor* GgmlGraphBuilder::gated(const MlpWeights& mlp, ggml_tensor* states) {
+  ggml_tensor* x = norm(states, mlp.norm);
+  ggml_tensor* up = linear(mlp.up, x);
+  ggml_tensor* gate = linear(mlp.gate, x);
+  return config().activation == Activation::kGelu ? ggml_geglu_split(context(), gate, up)
+                                                  : ggml_swiglu_split(context(), gate, up);
+}
+
+ggml_tensor* GgmlGraphBuilder::contribute(const Linear& projection, ggml_tensor* x,
+                                          const ggml_tensor* post_norm, ggml_tensor* states) {
+  ggml_tensor* out = linear(projection, x);
+  if (post_norm != nullptr) out = norm(out, post_norm);
+  return ggml_add(context(), out, states);
+}
+
+ggml_tensor* GgmlGraphBuilder::head_product(ggml_tensor* states) {
+  return linear(parts().weights.head, norm(states, parts().weights.output_norm));
+}
+
+}  // namespace forerun

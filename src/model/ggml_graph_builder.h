@@ -1,0 +1,45 @@
+// Graphs of ggml's own operations, for devices that ggml computes on.
+#pragma once
+
+#include "model/graph_builder.h"
+
+namespace forerun {
+
+class GgmlGraphBuilder final : public GraphBuilder {
+ public:
+  GgmlGraphBuilder(const GraphParts& parts, bool use_flash_attention)
+      : GraphBuilder(parts), use_flash_attention_(use_flash_attention) {}
+
+  ggml_tensor* queries(int layer, ggml_tensor* states) override;  // [head_dim, n_heads, n_rows]
+  ggml_tensor* attend(int layer, ggml_tensor* queries) override;  // [n_heads * head_dim, n_rows]
+  ggml_tensor* gated(const MlpWeights& mlp, ggml_tensor* states) override;  // [n_ff, n_rows]
+  ggml_tensor* contribute(const Linear& linear, ggml_tensor* x, const ggml_tensor* post_norm,
+                          ggml_tensor* states) override;
+
+ private:
+  struct QueryKeyValue {
+    ggml_tensor* q;  // [head_dim, n_heads, n_rows]
+    ggml_tensor* k;  // [head_dim, n_kv_heads, n_rows]
+    ggml_tensor* v;  // [head_dim, n_kv_heads, n_rows]
+  };
+  struct Attention {
+    ggml_tensor* q;  // [head_dim, n_rows, n_heads]
+    ggml_tensor* k;  // [head_dim, n_kv, n_kv_heads]
+    ggml_tensor* v;  // [head_dim, n_kv, n_kv_heads]
+    ggml_tensor* mask;
+    float scale;
+  };
+  ggml_tensor* head_product(ggml_tensor* states) override;
+  // Root-mean-square norm over the first dimension, times `weight`.
+  ggml_tensor* norm(ggml_tensor* x, const ggml_tensor* weight);
+  ggml_tensor* linear(const Linear& linear, ggml_tensor* x);
+  QueryKeyValue project(const AttentionWeights& attention, ggml_tensor* x);
+  ggml_tensor* rope(ggml_tensor* heads, int layer);
+  ggml_tensor* flash_attention(const Attention& a);
+  ggml_tensor* plain_attention(const Attention& a);
+  ggml_tensor* cell_view(ggml_tensor* cache);
+
+  bool use_flash_attention_;
+};
+
+}  // namespace forerun

@@ -1,0 +1,85 @@
+// On the CPU a row's logits are the same bits however many rows share its pass and
+// however many threads compute it: tokens read one by one, by one thread, against the
+// same tokens in passes of 1 to 16 rows by 1 to 4 threads, on every tiny model (every
+// architecture and weight type) and both real ones. Trees are tree_test.cpp's.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "support/engine.h"
+#include "support/model_files.h"
+
+namespace forerun {
+namespace {
+
+using namespace test;
+
+constexpr size_t kPrompt = 37;
+constexpr size_t kMaxRows = 16;
+
+using Rows = std::vector<std::vector<float>>;  // logits of the tokens behind the prompt
+
+// The logits of `tokens` behind the prompt, read `n` at a time; the prompt itself, too,
+// is read in parts of that size, so that its keys and values are put to the test.
+Rows read_by(Executor& executor, const std::vector<TokenId>& tokens, size_t n) {
+  const auto n_vocab = static_cast<size_t>(executor.model().config().n_vocab);
+  const SequenceId sequence = executor.cells().create();
+  Rows rows;
+  for (size_t at = 0; at < tokens.size(); at += n) {
+    const auto part = std::span(tokens).subspan(at, std::min(n, tokens.size() - at));
+    const auto logits = read_and_commit(executor, sequence, part);
+    for (size_t i = 0; i < part.size(); ++i) {
+      if (at + i < kPrompt) continue;
+      const auto row = std::span(logits).subspan(i * n_vocab, n_vocab);
+      rows.emplace_back(row.begin(), row.end());
+    }
+  }
+  executor.cells().remove(sequence);
+  return rows;
+}
+
+void expect_same_rows(const std::string& name, const std::vector<std::vector<size_t>>& rows_by_threads) {
+  const auto path = model_file(name);
+  Rows alone;
+  for (size_t t = 0; t < rows_by_threads.size(); ++t) {
+    const auto model = load_model(path, static_cast<int>(t) + 1);
+    const auto executor = make_executor(model);
+    const auto tokens = random_tokens(*model, kPrompt + kMaxRows, 17);
+    if (t == 0) alone = read_by(*executor, tokens, 1);
+    for (const size_t n : rows_by_threads[t]) {
+      const Rows together = read_by(*executor, tokens, n);
+      ASSERT_EQ(together.size(), alone.size());
+      for (size_t i = 0; i < alone.size(); ++i) {
+        ASSERT_EQ(max_difference(together[i], alone[i]), 0.0)
+            << name << ", " << t + 1 << " threads, passes of " << n << " rows, row " << i;
+      }
+    }
+  }
+}
+
+TEST(RowInvariance, TinyModelsOfEveryTypeAndArchitecture) {
+  std::vector<size_t> every(kMaxRows - 1);
+  for (size_t i = 0; i < every.size(); ++i) every[i] = i + 2;
+  for (const std::string& name : tiny_model_names()) expect_same_rows(name, {every, {5}});
+}
+
+// Threads beyond the machine's cores wait for each other at every node, so few passes.
+TEST(RowInvariance, MoreThreads) {
+  for (const char* name : {"tiny-llama-q4_k", "tiny-qwen2", "tiny-gemma3-pattern"}) {
+    expect_same_rows(name, {{16}, {1, 16}, {7}, {16}});
+  }
+}
+
+TEST(RowInvariance, SmolLm2) {
+  expect_same_rows("smollm2", {{2, 3, 4, 5, 8, 13, 16, 53}, {1, 16}});
+}
+
+TEST(RowInvariance, Gemma3) {
+  expect_same_rows("gemma3-270m", {{2, 5, 16, 53}, {8}});
+}
+
+}  // namespace
+}  // namespace forerun
