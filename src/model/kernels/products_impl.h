@@ -258,7 +258,9 @@ inline void multiply_rows(const ProductArgs& args, int first_row, int n_rows) {
 template <typename Format, typename Product>
 void multiply(const ProductArgs& args) {
   const size_t rows_bytes = args.n_rows * args.n_blocks * Product::kParts * Product::kPartOperandBytes;
-  const int n_chunks = static_cast<int>((rows_bytes + kCachedRows - 1) / kCachedRows);
+  const size_t n_wanted = (rows_bytes + kCachedRows - 1) / kCachedRows;
+  const int n_groups = (args.n_rows + Product::kMaxGroup - 1) / Product::kMaxGroup;
+  const int n_chunks = n_wanted < static_cast<size_t>(n_groups) ? static_cast<int>(n_wanted) : n_groups;
   for (int c = 0; c < n_chunks; ++c) {
     const int begin = part_begin(args.n_rows, n_chunks, c);
     multiply_rows<Format, Product>(args, begin, part_begin(args.n_rows, n_chunks, c + 1) - begin);

@@ -337,10 +337,10 @@ void for_each_set(F test) {
   }
 }
 
-// n_in as a multiple of the type's block, or any number near it.
-int64_t some_inputs(ggml_type type, int64_t n) {
+// About n inputs: a multiple of the type's block, or n + rest where any number will do.
+int64_t some_inputs(ggml_type type, int64_t n, int64_t rest) {
   const int64_t block = ggml_blck_size(type);
-  return block == 1 ? n + 1 : std::max(block, n / block * block);
+  return block == 1 ? n + rest : std::max(block, n / block * block);
 }
 
 TEST(Products, EverySetHasAllTypes) {
@@ -378,8 +378,8 @@ TEST(Products, HaveTheBitsOfTheDefinitionForAnyNumberOfRows) {
   constexpr int kRows = 17;
   std::mt19937 random(2);
   for_each_type([&](ggml_type type) {
-    for (const auto& [n_in, n_out] : {std::pair{32, 1}, {320, 37}, {576, 16}, {800, 51}}) {
-      const Matrix matrix = random_matrix(type, some_inputs(type, n_in), n_out, random);
+    for (const auto& [n_in, n_out] : {std::pair{32, 1}, {320, 37}, {576, 18}, {800, 51}}) {
+      const Matrix matrix = random_matrix(type, some_inputs(type, n_in, n_out % 4), n_out, random);
       const Operands x = random_operands(type, matrix.n_in, kRows, random);
       const Outputs expected = expected_outputs(matrix, x);
       for_each_set([&](const KernelSet& kernels) {
@@ -412,6 +412,21 @@ TEST(Products, HaveTheBitsOfTheDefinitionForManyRows) {
   });
 }
 
+TEST(Products, ARowMayBeLargerThanWhatStaysInACache) {
+  std::mt19937 random(6);
+  for (const ggml_type type : {GGML_TYPE_Q8_0, GGML_TYPE_F32}) {
+    const Matrix matrix = random_matrix(type, 20000 * 32, 2, random);
+    const Operands x = random_operands(type, matrix.n_in, 2, random);
+    const Outputs expected = expected_outputs(matrix, x);
+    for_each_set([&](const KernelSet& kernels) {
+      for (const int n_rows : {1, 2}) {
+        const Outputs y = Packed(kernels, matrix).multiply(x, 0, n_rows);
+        ASSERT_NO_FATAL_FAILURE(expect_same_bits(y.data(), expected.data(), y.size()));
+      }
+    });
+  }
+}
+
 // Instructions that add products in 16 bits must not run out of them.
 TEST(Products, TheLargestWeightsAndActivationsDoNotOverflow) {
   std::mt19937 random(4);
@@ -419,10 +434,13 @@ TEST(Products, TheLargestWeightsAndActivationsDoNotOverflow) {
     if (is_float_type(type)) return;
     const int64_t n_in = 512, n_out = 24;
     std::vector<float> weights(n_in * n_out);
-    // Nearly all weights have the sign of their output, and one per 16 the other one, which
-    // makes the quants the largest or the smallest there are.
+    // Nearly all weights of an output have the same sign, and one per 16 the other one. The
+    // largest of them becomes the smallest quant, or the largest, depending on the type.
     for (int64_t i = 0; i < n_in * n_out; ++i) {
-      weights[i] = (i / n_in % 2 == 0) == (i % 16 == 5) ? -1.0f : 1.0f;
+      const int64_t out = i / n_in;
+      const bool is_odd_one = i % 16 == 5;
+      const float magnitude = is_odd_one || out % 4 < 2 ? 1.0f : 0.97f;
+      weights[i] = (out % 2 == 0) == is_odd_one ? -magnitude : magnitude;
     }
     const Matrix matrix = quantize(type, n_in, n_out, weights);
     Operands x = empty_operands(type, n_in, 6);
