@@ -182,6 +182,14 @@ DeviceMemory Device::allocate_zeroed(size_t n_bytes, const std::string& what) co
   return memory;
 }
 
+DeviceMemory Device::allocate_weights(size_t n_bytes, const std::string& what) const {
+  DeviceMemory memory = allocate_zeroed(n_bytes, what);
+#ifdef MADV_HUGEPAGE
+  if (is_host_) ::madvise(memory.data(), memory.size(), MADV_HUGEPAGE);
+#endif
+  return memory;
+}
+
 DeviceMemory Device::allocate_host(size_t n_bytes, const std::string& what) const {
   DeviceMemory memory;
   if (ggml_backend_buffer_type_t pinned = ggml_backend_dev_host_buffer_type(device_);

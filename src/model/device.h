@@ -81,6 +81,10 @@ class Device {
 
   // Throws Error{kOutOfMemory} when there is not that much; `what` is for the message.
   DeviceMemory allocate_zeroed(size_t n_bytes, const std::string& what) const;
+  // The same for what is read again and again as a whole: in large pages where the system
+  // has them, which take less looking up. (Memory that is filled bit by bit would take more
+  // than it needs in them.)
+  DeviceMemory allocate_weights(size_t n_bytes, const std::string& what) const;
   // Memory of the CPU from which this device copies fastest.
   DeviceMemory allocate_host(size_t n_bytes, const std::string& what) const;
 

@@ -160,7 +160,7 @@ void WeightLoader::add_pack_jobs(WeightStorage& storage, std::vector<Job>& jobs)
   size_t n_bytes = 0;
   for (const Packing& packing : packed_) n_bytes += GGML_PAD(packing.target->n_bytes(), kAlignment);
   if (n_bytes == 0) return;
-  storage.packed = device_.allocate_zeroed(n_bytes, "the weights of " + file_.path().string());
+  storage.packed = device_.allocate_weights(n_bytes, "the weights of " + file_.path().string());
   std::byte* next = storage.packed.data();
   for (const auto& [source, matrix] : packed_) {
     matrix->data = next;
