@@ -27,10 +27,11 @@ namespace {
 
 using namespace test;
 
-// Logits lie between -20 and 30 or so. Where two are this close, rounding decides, of
-// libllama as well as of ours (logits_test.cpp has the distances, and how far both are
-// from exact arithmetic).
-constexpr float kNearTie = 0.5f;
+// Logits lie between -20 and 30 or so, and both engines' are within some hundredths of
+// the largest from exact arithmetic (logits_test.cpp): where libllama's two best are this
+// close, rounding decides. That is rare.
+constexpr float kNearTie = 1.0f;
+constexpr double kMaxShare = 0.06;
 constexpr int kContext = 4096;
 
 std::string environment(const char* name, const std::string& fallback) {
@@ -121,6 +122,7 @@ void expect_same_answers(const std::string& model_name, const std::vector<std::s
                   static_cast<double>(mismatch.margin));
     }
   }
+  EXPECT_LE(static_cast<double>(n_mismatches), kMaxShare * static_cast<double>(n_tokens)) << model_name;
   std::printf("%s: %zu prompts, %zu tokens, %zu other tokens\n", model_name.c_str(), prompts.size(),
               n_tokens, n_mismatches);
 }
