@@ -4,6 +4,7 @@
 #   make         build build/bin/forerun      CUDA=1: build-cuda/bin/forerun, for NVIDIA GPUs
 #   make demo    build, fetch the default model, answer a prompt
 #   make test    build, fetch and make the models, run every test (CUDA=1: those of build-cuda)
+#   make test-emulated  the kernels' tests as the other architecture has them (ARM64, x86-64)
 #   make models  fetch the second real model, make the derived ones
 #   make setup   only what the build needs: packages and llama.cpp's sources
 #   make format  format all C++ sources
@@ -19,7 +20,7 @@ demo_prompt := Explain in two sentences why the sky is blue.
 
 # Steps depend on each other in ways make cannot see; the compilers run in parallel.
 .NOTPARALLEL:
-.PHONY: build setup demo test models format clean
+.PHONY: build setup demo test test-emulated models format clean
 .DEFAULT_GOAL := build
 export FORERUN_LLAMA_CPP
 export FORERUN_REQUANTIZE := $(CURDIR)/$(folder)/bin/forerun-requantize
@@ -47,6 +48,9 @@ test: setup
 	@$(models) fetch smollm2 gemma3-270m
 	@$(models) make --all
 	@scripts/test.sh $(folder)
+
+test-emulated: setup
+	@scripts/test_emulated.sh
 
 format:
 	@scripts/setup.sh packages test

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Brings what a build needs onto the machine, and nothing twice.
 #
-#   setup.sh packages build|test   Debian packages; installs those that are missing
+#   setup.sh packages build|test|emulated
+#                                  Debian packages; installs those that are missing
 #   setup.sh python                prints the interpreter of the scripts' environment
 #   setup.sh llama                 prints the llama.cpp source tree to build against
 #   setup.sh jobs                  prints how many compilers this machine can run at once
@@ -17,6 +18,8 @@ readonly cache=${XDG_CACHE_HOME:-$HOME/.cache}/forerun
 readonly build_packages=(g++ cmake ninja-build libcli11-dev nlohmann-json3-dev libfmt-dev
   libedit-dev libgtest-dev libgmock-dev)
 readonly test_packages=(clang-format)
+# Libraries that are linked, for another architecture too.
+readonly library_packages=(libfmt-dev libedit-dev libgtest-dev libgmock-dev)
 readonly python_packages=(python3 python3-venv)
 
 fail() {
@@ -44,22 +47,22 @@ missing_packages() {
   done
 }
 
+as_root() {
+  if [ "$(id -u)" -eq 0 ]; then "$@"; else sudo "$@"; fi
+}
+
 install_packages() {
   local missing
   mapfile -t missing < <(missing_packages "$@")
   [ ${#missing[@]} -gt 0 ] || return 0
 
-  local as_root=()
-  if [ "$(id -u)" -ne 0 ]; then
-    command -v sudo >/dev/null ||
-      fail "these packages are missing: ask an administrator for 'apt-get install ${missing[*]}'"
-    as_root=(sudo)
-  fi
+  [ "$(id -u)" -eq 0 ] || command -v sudo >/dev/null ||
+    fail "these packages are missing: ask an administrator for 'apt-get install ${missing[*]}'"
   echo "forerun: installing ${missing[*]}" >&2
   local log
   log=$(mktemp)
-  if ! { "${as_root[@]}" apt-get -q update &&
-    "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q -y --no-install-recommends install "${missing[@]}"; } \
+  if ! { as_root apt-get -q update &&
+    as_root env DEBIAN_FRONTEND=noninteractive apt-get -q -y --no-install-recommends install "${missing[@]}"; } \
     >&2 2>"$log"; then
     local reason
     reason=$(grep -m1 '^E: ' "$log" || tail -n1 "$log")
@@ -69,12 +72,27 @@ install_packages() {
   rm -f "$log"
 }
 
+# What building for the other architecture and running the result takes.
+emulated_packages() {
+  local architecture=arm64 triplet=aarch64-linux-gnu
+  [ "$(dpkg --print-architecture)" = amd64 ] || { architecture=amd64 triplet=x86-64-linux-gnu; }
+  echo "g++-$triplet" qemu-user "${library_packages[@]/%/:$architecture}"
+  dpkg --print-foreign-architectures | grep -qx "$architecture" || as_root dpkg --add-architecture "$architecture"
+}
+
 setup_packages() {
   local wanted
   case ${1:-} in
     build) wanted=("${build_packages[@]}") ;;
     test) wanted=("${build_packages[@]}" "${test_packages[@]}") ;;
-    *) fail "usage: setup.sh packages build|test" ;;
+    emulated)
+      command -v dpkg-query >/dev/null || fail "testing under emulation is made for Debian: this is another system"
+      local packages
+      packages=$(emulated_packages)
+      read -ra wanted <<<"$packages"
+      wanted+=("${build_packages[@]}")
+      ;;
+    *) fail "usage: setup.sh packages build|test|emulated" ;;
   esac
   if command -v dpkg-query >/dev/null; then
     install_packages "${wanted[@]}"

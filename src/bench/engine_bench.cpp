@@ -82,6 +82,7 @@ EngineBenchResult run_engine_bench(const EngineBenchOptions& options,
   note("loading both");
   const auto device = Device::open(options.contender.device);
   result.device = device->info().name;
+  if (device->kernels() != nullptr) result.kernels = device->kernels()->name;
   result.n_threads = device->n_threads();
   const auto model = Model::load(GgufFile::open(options.contender.model), device);
   const auto forerun = make_forerun_contender(model, options.contender);

@@ -36,6 +36,7 @@ struct RowsResult {
 
 struct EngineBenchResult {
   std::string device;
+  std::string kernels;  // ours that compute; empty: ggml's do
   int n_threads = 0;
   Comparison decode_ms;   // per token
   Comparison prefill_ms;  // of the whole prompt

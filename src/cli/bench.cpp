@@ -46,11 +46,11 @@ Json result_json(const EngineBenchResult& result, const std::string& model) {
     entry.update(comparison_json(row.ms, "ms"));
     rows.push_back(std::move(entry));
   }
-  Json object{{"model", model},
-              {"device", result.device},
-              {"threads", result.n_threads},
-              {"decode", comparison_json(result.decode_ms, "ms")},
-              {"prefill", comparison_json(result.prefill_ms, "ms")}};
+  Json object{{"model", model}, {"device", result.device}};
+  if (!result.kernels.empty()) object["kernels"] = result.kernels;
+  object["threads"] = result.n_threads;
+  object["decode"] = comparison_json(result.decode_ms, "ms");
+  object["prefill"] = comparison_json(result.prefill_ms, "ms");
   if (result.start_ms) object["load"] = comparison_json(*result.start_ms, "ms");
   if (result.peak_bytes) object["memory"] = comparison_json(*result.peak_bytes, "bytes");
   object["rows"] = rows;
@@ -62,8 +62,9 @@ void print_table(const EngineBenchResult& result, const BenchOptions& options) {
     std::printf("%-28s %12.3f %12.3f %8.2f\n", name.c_str(), c.forerun * scale, c.libllama * scale,
                 c.ratio());
   };
-  std::printf("%s on %s, %d threads\n\n", options.model.model.c_str(), result.device.c_str(),
-              result.n_threads);
+  const std::string kernels = result.kernels.empty() ? "" : " (" + result.kernels + ")";
+  std::printf("%s on %s%s, %d threads\n\n", options.model.model.c_str(), result.device.c_str(),
+              kernels.c_str(), result.n_threads);
   std::printf("%-28s %12s %12s %8s\n", "", "forerun", "libllama", "ratio");
   row("decode, ms per token", result.decode_ms, 1);
   row(fmt::format("prompt of {}, ms", options.engine.prompt), result.prefill_ms, 1);

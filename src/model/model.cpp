@@ -76,6 +76,10 @@ std::shared_ptr<const Model> Model::load(std::shared_ptr<const GgufFile> file,
   model->device_ = std::move(device);
   model->architecture_ = &architecture_of(*model->file_);
   model->config_ = model->architecture_->config(model->file_->metadata());
+  if (model->device_->kernels() != nullptr && model->config_.head_dim > kMaxHeadDim) {
+    fail(ErrorCode::kUnsupported, "the model has heads of size {}; on CPUs forerun takes up to {}",
+         model->config_.head_dim, kMaxHeadDim);
+  }
   model->embedding_ = find_embedding(*model->file_, model->config_);
   model->config_.n_vocab = static_cast<int>(model->embedding_->shape[1]);
 

@@ -207,6 +207,11 @@ TEST_F(ModelLoadTest, ContextsTooLargeForMemoryAreRefused) {
   }
 }
 
+TEST_F(ModelLoadTest, HeadsTooLargeForAttentionAreRefused) {
+  EXPECT_EQ(run(load(tiny_model({.head_dim = 512}))).size(), 50u);
+  expect_refused(tiny_model({.head_dim = 514}), ErrorCode::kUnsupported, "heads of size 514");
+}
+
 TEST_F(ModelLoadTest, HeadsThatAQuantisedCacheCannotHoldAreRefused) {
   const auto model = load(tiny_model({.head_dim = 24}));
   try {

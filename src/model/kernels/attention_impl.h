@@ -27,7 +27,6 @@
 
 namespace forerun::kernels::FORERUN_ISA {
 
-constexpr int kMaxHeadDim = 512;
 // Query heads that are computed together; more of them if a KV head has more.
 constexpr int kGroupQueries = 32;
 // Cells whose values are floats at a time.
