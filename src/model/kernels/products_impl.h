@@ -272,8 +272,12 @@ void pack(const std::byte* rows, size_t row_bytes, int n_rows, int64_t n_blocks,
   auto* packed = reinterpret_cast<typename Format::Packed*>(tile);
   memset(tile, 0, n_blocks * sizeof(*packed));
   for (int lane = 0; lane < n_rows; ++lane) {
-    const auto* source = reinterpret_cast<const typename Format::Source*>(rows + lane * row_bytes);
-    for (int64_t b = 0; b < n_blocks; ++b) Format::pack(source[b], lane, packed[b]);
+    const std::byte* source = rows + lane * row_bytes;
+    for (int64_t b = 0; b < n_blocks; ++b, source += sizeof(typename Format::Source)) {
+      typename Format::Source block;  // a copy: files need not align tensors
+      memcpy(&block, source, sizeof(block));
+      Format::pack(block, lane, packed[b]);
+    }
   }
 }
 
