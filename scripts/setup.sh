@@ -15,11 +15,10 @@ shopt -s inherit_errexit
 scripts=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 readonly cache=${XDG_CACHE_HOME:-$HOME/.cache}/forerun
 
-readonly build_packages=(g++ cmake ninja-build libcli11-dev nlohmann-json3-dev libfmt-dev
-  libedit-dev libgtest-dev libgmock-dev)
-readonly test_packages=(clang-format)
 # Libraries that are linked, for another architecture too.
 readonly library_packages=(libfmt-dev libedit-dev libgtest-dev libgmock-dev)
+readonly build_packages=(g++ cmake ninja-build libcli11-dev nlohmann-json3-dev "${library_packages[@]}")
+readonly test_packages=(clang-format)
 readonly python_packages=(python3 python3-venv)
 
 fail() {

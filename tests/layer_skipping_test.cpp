@@ -10,10 +10,10 @@
 #include <random>
 #include <string>
 
+#include "support/both_engines.h"
 #include "support/distance.h"
 #include "support/engine.h"
 #include "support/gguf_builder.h"
-#include "support/libllama.h"
 #include "support/model_files.h"
 #include "support/temp_dir.h"
 
@@ -41,20 +41,8 @@ Distance compare(const Model& model, Executor& executor, const LayerSet& layers,
   write_without(layers, model.file().path(), path);
   LibLlama reference(path);
   const auto tokens = random_tokens(model, 44, seed);
-  const SequenceId sequence = executor.cells().create();
-  std::vector<float> ours;
-  std::vector<float> theirs;
-  for (size_t at = 0; at < tokens.size();) {
-    const size_t n = at == 0 ? 40 : 1;
-    const auto part = std::span(tokens).subspan(at, n);
-    const auto logits = read_and_commit(executor, sequence, part, layers);
-    const auto expected = reference.read(part, n);
-    ours.insert(ours.end(), logits.begin(), logits.end());
-    theirs.insert(theirs.end(), expected.begin(), expected.end());
-    at += n;
-  }
-  executor.cells().remove(sequence);
-  return distance(ours, theirs);
+  const BothLogits logits = read_with_both(executor, reference, tokens, 40, layers);
+  return distance(logits.ours, logits.theirs);
 }
 
 TEST(LayerSkipping, EqualsLibllamaWithZeroedProjections) {

@@ -14,10 +14,10 @@
 #include <string>
 #include <vector>
 
+#include "support/both_engines.h"
 #include "support/distance.h"
 #include "support/engine.h"
 #include "support/f32_copy.h"
-#include "support/libllama.h"
 #include "support/model_files.h"
 
 namespace forerun {
@@ -31,28 +31,6 @@ constexpr const char* kText =
     "say, when the last emperor of the West was deposed in 476.";
 constexpr size_t kPrompt = 40;
 constexpr size_t kSteps = 12;
-
-struct BothLogits {
-  std::vector<float> ours;
-  std::vector<float> theirs;
-};
-
-// Reads a prompt in passes of 512, then token by token, with both.
-BothLogits read_with_both(Executor& executor, LibLlama& reference, std::span<const TokenId> tokens,
-                          size_t n_prompt) {
-  BothLogits logits;
-  const SequenceId sequence = executor.cells().create();
-  for (size_t at = 0; at < tokens.size();) {
-    const size_t n = at < n_prompt ? std::min<size_t>(n_prompt - at, 512) : 1;
-    const auto part = tokens.subspan(at, n);
-    const auto ours = read_and_commit(executor, sequence, part);
-    const auto theirs = reference.read(part, n);
-    logits.ours.insert(logits.ours.end(), ours.begin(), ours.end());
-    logits.theirs.insert(logits.theirs.end(), theirs.begin(), theirs.end());
-    at += n;
-  }
-  return logits;
-}
 
 void expect_tiny_close(const std::string& name, size_t n_prompt, size_t n_steps) {
   const auto model = load_model(model_file(name));

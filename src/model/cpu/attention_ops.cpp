@@ -266,16 +266,12 @@ class MergeOp final : public CpuOp {
     for (int64_t unit = first; unit < end; ++unit) {
       const int64_t row = unit / n_units;
       const int64_t head = unit % n_units * heads;
-      float* y = layout.floats(dst, row) + head * shape.head_dim;
       for (int64_t h = head; h < head + heads; ++h) {
         kernels_.merge(row_of<float>(dst->src[0], row) + h * (shape.head_dim + kPartialExtra),
                        n_partials, floats_per_chunk(shape), shape.head_dim,
                        layout.floats(dst, row) + h * shape.head_dim);
       }
-      if (layout.has_blocks()) {
-        kernels_.quantize(y, int64_t{heads} * shape.head_dim,
-                          layout.blocks(dst, row) + head * shape.head_dim / kActivationBlock);
-      }
+      layout.quantize(kernels_, dst, row, head * shape.head_dim, int64_t{heads} * shape.head_dim);
     }
   }
 

@@ -18,7 +18,7 @@ CpuGraphBuilder::CpuGraphBuilder(const GraphParts& parts, const Options& options
 ggml_tensor* CpuGraphBuilder::activations(const ggml_tensor* norm_weight, ggml_tensor* states) {
   const ActivationLayout layout{states->ne[0]};
   return ops_.add(context(), norm_op(options_.kernels, norm_weight, config().norm_eps),
-                  {GGML_TYPE_I8, static_cast<int64_t>(layout.row_bytes()), states->ne[1]}, {states});
+                  layout.output(states->ne[1]), {states});
 }
 
 CpuGraphBuilder::Product CpuGraphBuilder::product_of(std::vector<Linear> linears, ggml_tensor* x) {
@@ -48,6 +48,14 @@ CpuGraphBuilder::Product CpuGraphBuilder::product_of(std::vector<Linear> linears
   return product;
 }
 
+ggml_tensor* CpuGraphBuilder::multiply(std::vector<Linear> linears, ggml_tensor* x,
+                                       ggml_tensor* residual) {
+  Product product = product_of(std::move(linears), x);
+  if (residual != nullptr) product.sources.push_back(residual);
+  return ops_.add(context(), product_op(std::move(product.parts), residual != nullptr),
+                  {GGML_TYPE_F32, product.n_out, x->ne[1]}, std::move(product.sources));
+}
+
 ggml_tensor* CpuGraphBuilder::rope_table(int layer) {
   const RopeConfig& rope = config().rope_of(layer);
   ggml_tensor*& table = config().is_windowed(layer) ? window_rope_table_ : rope_table_;
@@ -61,9 +69,7 @@ ggml_tensor* CpuGraphBuilder::rope_table(int layer) {
 
 ggml_tensor* CpuGraphBuilder::queries(int layer, ggml_tensor* states) {
   const AttentionWeights& weights = this->layer(layer).attention;
-  Product product = product_of(projections(weights), activations(weights.norm, states));
-  ggml_tensor* projected = ops_.add(context(), product_op(std::move(product.parts), false),
-                                    {GGML_TYPE_F32, product.n_out, states->ne[1]}, product.sources);
+  ggml_tensor* projected = multiply(projections(weights), activations(weights.norm, states));
   const RopeConfig& rope = config().rope_of(layer);
   const HeadsOptions heads{.config = &config(),
                            .weights = &weights,
@@ -91,8 +97,7 @@ ggml_tensor* CpuGraphBuilder::attend(int layer, ggml_tensor* queries) {
   ggml_tensor* partials = ops_.add(context(), attend_op(options_.kernels, attention),
                                    {GGML_TYPE_F32, partial_floats(attention), n_rows}, {queries});
   const ActivationLayout layout{config().n_embd_q()};
-  return ops_.add(context(), merge_op(options_.kernels, attention),
-                  {GGML_TYPE_I8, static_cast<int64_t>(layout.row_bytes()), n_rows}, {partials});
+  return ops_.add(context(), merge_op(options_.kernels, attention), layout.output(n_rows), {partials});
 }
 
 ggml_tensor* CpuGraphBuilder::gated(const MlpWeights& mlp, ggml_tensor* states) {
@@ -101,28 +106,19 @@ ggml_tensor* CpuGraphBuilder::gated(const MlpWeights& mlp, ggml_tensor* states) 
   const auto activation =
       config().activation == Activation::kGelu ? GateActivation::kGelu : GateActivation::kSilu;
   return ops_.add(context(), gated_op(options_.kernels, activation, product.parts[0], product.parts[1]),
-                  {GGML_TYPE_I8, static_cast<int64_t>(layout.row_bytes()), states->ne[1]},
-                  product.sources);
+                  layout.output(states->ne[1]), product.sources);
 }
 
 ggml_tensor* CpuGraphBuilder::contribute(const Linear& linear, ggml_tensor* x,
                                          const ggml_tensor* post_norm, ggml_tensor* states) {
-  Product product = product_of({linear}, x);
-  const CpuOps::Output output{GGML_TYPE_F32, product.n_out, x->ne[1]};
-  if (post_norm == nullptr) {
-    product.sources.push_back(states);
-    return ops_.add(context(), product_op(std::move(product.parts), true), output, product.sources);
-  }
-  ggml_tensor* out =
-      ops_.add(context(), product_op(std::move(product.parts), false), output, product.sources);
-  return ops_.add(context(), norm_add_op(options_.kernels, post_norm, config().norm_eps), output,
-                  {out, states});
+  if (post_norm == nullptr) return multiply({linear}, x, states);
+  ggml_tensor* out = multiply({linear}, x);
+  return ops_.add(context(), norm_add_op(options_.kernels, post_norm, config().norm_eps),
+                  {GGML_TYPE_F32, out->ne[0], out->ne[1]}, {out, states});
 }
 
 ggml_tensor* CpuGraphBuilder::head_product(ggml_tensor* states) {
-  Product product = product_of({parts().weights.head}, activations(parts().weights.output_norm, states));
-  return ops_.add(context(), product_op(std::move(product.parts), false),
-                  {GGML_TYPE_F32, product.n_out, states->ne[1]}, product.sources);
+  return multiply({parts().weights.head}, activations(parts().weights.output_norm, states));
 }
 
 }  // namespace forerun

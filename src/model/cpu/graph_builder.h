@@ -40,6 +40,8 @@ class CpuGraphBuilder final : public GraphBuilder {
     int64_t n_out = 0;
   };
   Product product_of(std::vector<Linear> linears, ggml_tensor* x);
+  // Their outputs one after another, F32, with `residual` added if there is one.
+  ggml_tensor* multiply(std::vector<Linear> linears, ggml_tensor* x, ggml_tensor* residual = nullptr);
   ggml_tensor* rope_table(int layer);
 
   Options options_;

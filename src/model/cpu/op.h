@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <initializer_list>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -84,6 +83,16 @@ struct ActivationLayout {
   float* floats(const ggml_tensor* tensor, int64_t row) const { return row_of<float>(tensor, row); }
   ActivationBlock* blocks(const ggml_tensor* tensor, int64_t row) const {
     return reinterpret_cast<ActivationBlock*>(row_of<std::byte>(tensor, row) + blocks_offset());
+  }
+  // Makes the blocks, if there are any, of numbers [first, first + count) of a row; both are
+  // multiples of 32 then.
+  void quantize(const KernelSet& kernels, const ggml_tensor* tensor, int64_t row, int64_t first,
+                int64_t count) const {
+    if (!has_blocks()) return;
+    kernels.quantize(floats(tensor, row) + first, count, blocks(tensor, row) + first / kActivationBlock);
+  }
+  CpuOps::Output output(int64_t n_rows) const {
+    return {.type = GGML_TYPE_I8, .n0 = static_cast<int64_t>(row_bytes()), .n1 = n_rows};
   }
 };
 

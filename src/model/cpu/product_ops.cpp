@@ -13,13 +13,6 @@ const float* data_of(const ggml_tensor* vector) {
   return vector == nullptr ? nullptr : static_cast<const float*>(vector->data);
 }
 
-// Writes the blocks of numbers [first, first + n) of a row. Both are multiples of 32.
-void quantize_span(const KernelSet& kernels, const ActivationLayout& layout, const ggml_tensor* dst,
-                   int64_t row, int64_t first, int64_t n) {
-  kernels.quantize(layout.floats(dst, row) + first, n,
-                   layout.blocks(dst, row) + first / kActivationBlock);
-}
-
 class NormOp final : public CpuOp {
  public:
   NormOp(const KernelSet& kernels, const ggml_tensor* weight, float eps)
@@ -32,7 +25,7 @@ class NormOp final : public CpuOp {
     for (int64_t row = first; row < end; ++row) {
       kernels_.rms_norm(row_of<float>(states, row), data_of(weight_), eps_, layout.n,
                         layout.floats(dst, row));
-      if (layout.has_blocks()) quantize_span(kernels_, layout, dst, row, 0, layout.n);
+      layout.quantize(kernels_, dst, row, 0, layout.n);
     }
   }
 
@@ -192,7 +185,7 @@ class GatedOp final : public CpuOp {
       const int64_t row = first_row + r;
       kernels_.gate(activation_, gates.data() + r * kOutputs, ups.data() + r * kOutputs, n,
                     layout.floats(dst, row) + outputs.first);
-      if (layout.has_blocks()) quantize_span(kernels_, layout, dst, row, outputs.first, n);
+      layout.quantize(kernels_, dst, row, outputs.first, n);
     }
   }
 

@@ -23,9 +23,24 @@ inline Bytes nibbles(const std::byte* vectors, int g) {
   return bits<4 * kNibble, 0x0F>(load_bytes(vectors + g * kVectorBytes));
 }
 
-struct Q4_0 {
+// What these types have in common: a block is one step, with one scale, and perhaps one
+// minimum, of half precision.
+struct BlocksOf32 {
+  static constexpr int kBlockSize = 32, kPartSteps = 1, kScaleGroup = 32;
+
+  template <int kStep, int kHalf, typename Packed>
+  static Floats scale(const Packed& packed, int /*part*/) {
+    return load_half(packed.d);
+  }
+  template <int kStep, typename Packed>
+  static Floats minimum(const Packed& packed, int /*part*/) {
+    return load_half(packed.m);
+  }
+};
+
+struct Q4_0 : BlocksOf32 {
   static constexpr ggml_type kType = GGML_TYPE_Q4_0;
-  static constexpr int kBlockSize = 32, kPartSteps = 1, kScaleGroup = 32, kOffset = 8, kMaxWeight = 15;
+  static constexpr int kOffset = 8, kMaxWeight = 15;
   static constexpr bool kHasMinimum = false;
 
   struct Source {
@@ -45,15 +60,11 @@ struct Q4_0 {
   static void unpack(const Packed& packed, int /*part*/, Bytes (&w)[4]) {
     for (int g = 0; g < 4; ++g) w[g] = nibbles<kHalf>(packed.quants, g);
   }
-  template <int kStep, int kHalf>
-  static Floats scale(const Packed& packed, int /*part*/) {
-    return load_half(packed.d);
-  }
 };
 
-struct Q4_1 {
+struct Q4_1 : BlocksOf32 {
   static constexpr ggml_type kType = GGML_TYPE_Q4_1;
-  static constexpr int kBlockSize = 32, kPartSteps = 1, kScaleGroup = 32, kOffset = 0, kMaxWeight = 15;
+  static constexpr int kOffset = 0, kMaxWeight = 15;
   static constexpr bool kHasMinimum = true;
 
   struct Source {
@@ -73,14 +84,6 @@ struct Q4_1 {
   template <int kStep, int kHalf>
   static void unpack(const Packed& packed, int /*part*/, Bytes (&w)[4]) {
     for (int g = 0; g < 4; ++g) w[g] = nibbles<kHalf>(packed.quants, g);
-  }
-  template <int kStep, int kHalf>
-  static Floats scale(const Packed& packed, int /*part*/) {
-    return load_half(packed.d);
-  }
-  template <int kStep>
-  static Floats minimum(const Packed& packed, int /*part*/) {
-    return load_half(packed.m);
   }
 };
 
@@ -100,9 +103,9 @@ inline void unpack_five_bits(const std::byte* low, Bytes fifth, Bytes (&w)[4]) {
   if constexpr (kGroup < 3) unpack_five_bits<kNibble, kHalf, kGroup + 1>(low, fifth, w);
 }
 
-struct Q5_0 {
+struct Q5_0 : BlocksOf32 {
   static constexpr ggml_type kType = GGML_TYPE_Q5_0;
-  static constexpr int kBlockSize = 32, kPartSteps = 1, kScaleGroup = 32, kOffset = 16, kMaxWeight = 31;
+  static constexpr int kOffset = 16, kMaxWeight = 31;
   static constexpr bool kHasMinimum = false;
 
   struct Source {
@@ -125,15 +128,11 @@ struct Q5_0 {
   static void unpack(const Packed& packed, int /*part*/, Bytes (&w)[4]) {
     unpack_five_bits<kHalf, kHalf>(packed.quants, load_bytes(packed.fifth), w);
   }
-  template <int kStep, int kHalf>
-  static Floats scale(const Packed& packed, int /*part*/) {
-    return load_half(packed.d);
-  }
 };
 
-struct Q5_1 {
+struct Q5_1 : BlocksOf32 {
   static constexpr ggml_type kType = GGML_TYPE_Q5_1;
-  static constexpr int kBlockSize = 32, kPartSteps = 1, kScaleGroup = 32, kOffset = 0, kMaxWeight = 31;
+  static constexpr int kOffset = 0, kMaxWeight = 31;
   static constexpr bool kHasMinimum = true;
 
   struct Source {
@@ -157,21 +156,12 @@ struct Q5_1 {
   static void unpack(const Packed& packed, int /*part*/, Bytes (&w)[4]) {
     unpack_five_bits<kHalf, kHalf>(packed.quants, load_bytes(packed.fifth), w);
   }
-  template <int kStep, int kHalf>
-  static Floats scale(const Packed& packed, int /*part*/) {
-    return load_half(packed.d);
-  }
-  template <int kStep>
-  static Floats minimum(const Packed& packed, int /*part*/) {
-    return load_half(packed.m);
-  }
 };
 
 // Its quants are signed; kByteBias makes them unsigned where dot16 wants that.
-struct Q8_0 {
+struct Q8_0 : BlocksOf32 {
   static constexpr ggml_type kType = GGML_TYPE_Q8_0;
-  static constexpr int kBlockSize = 32, kPartSteps = 1, kScaleGroup = 32, kOffset = kByteBias,
-                       kMaxWeight = 255;
+  static constexpr int kOffset = kByteBias, kMaxWeight = 255;
   static constexpr bool kHasMinimum = false;
 
   struct Source {
@@ -192,10 +182,6 @@ struct Q8_0 {
   template <int kStep, int kHalf>
   static void unpack(const Packed& packed, int /*part*/, Bytes (&w)[4]) {
     for (int g = 0; g < 4; ++g) w[g] = load_bytes(packed.quants + (4 * kHalf + g) * kVectorBytes);
-  }
-  template <int kStep, int kHalf>
-  static Floats scale(const Packed& packed, int /*part*/) {
-    return load_half(packed.d);
   }
 };
 

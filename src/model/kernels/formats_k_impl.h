@@ -50,11 +50,24 @@ struct PackedSuperScales {
   }
 };
 
-struct Q4_K {
-  static constexpr ggml_type kType = GGML_TYPE_Q4_K;
-  static constexpr int kBlockSize = kSuperBlock, kPartSteps = 2, kScaleGroup = 32;
-  static constexpr int kOffset = 0, kMaxWeight = 15;
+// What Q4_K and Q5_K have in common: parts of 64, a step in each nibble.
+struct SuperBlocksWithMinimum {
+  static constexpr int kBlockSize = kSuperBlock, kPartSteps = 2, kScaleGroup = 32, kOffset = 0;
   static constexpr bool kHasMinimum = true;
+
+  template <int kStep, int kHalf, typename Packed>
+  static Floats scale(const Packed& packed, int part) {
+    return packed.scales.scale(2 * part + kStep);
+  }
+  template <int kStep, typename Packed>
+  static Floats minimum(const Packed& packed, int part) {
+    return packed.scales.minimum(2 * part + kStep);
+  }
+};
+
+struct Q4_K : SuperBlocksWithMinimum {
+  static constexpr ggml_type kType = GGML_TYPE_Q4_K;
+  static constexpr int kMaxWeight = 15;
 
   struct Source {
     uint16_t d, d_minimum;
@@ -74,21 +87,11 @@ struct Q4_K {
   static void unpack(const Packed& packed, int part, Bytes (&w)[4]) {
     for (int g = 0; g < 4; ++g) w[g] = nibbles<kStep>(packed.quants[part], 4 * kHalf + g);
   }
-  template <int kStep, int kHalf>
-  static Floats scale(const Packed& packed, int part) {
-    return packed.scales.scale(2 * part + kStep);
-  }
-  template <int kStep>
-  static Floats minimum(const Packed& packed, int part) {
-    return packed.scales.minimum(2 * part + kStep);
-  }
 };
 
-struct Q5_K {
+struct Q5_K : SuperBlocksWithMinimum {
   static constexpr ggml_type kType = GGML_TYPE_Q5_K;
-  static constexpr int kBlockSize = kSuperBlock, kPartSteps = 2, kScaleGroup = 32;
-  static constexpr int kOffset = 0, kMaxWeight = 31;
-  static constexpr bool kHasMinimum = true;
+  static constexpr int kMaxWeight = 31;
 
   struct Source {
     uint16_t d, d_minimum;
@@ -123,14 +126,6 @@ struct Q5_K {
   static void unpack(const Packed& packed, int part, Bytes (&w)[4]) {
     const Part& p = packed.parts[part];
     unpack_five_bits<kStep, kHalf>(p.quants + 4 * kHalf * kVectorBytes, load_bytes(p.fifth[kStep]), w);
-  }
-  template <int kStep, int kHalf>
-  static Floats scale(const Packed& packed, int part) {
-    return packed.scales.scale(2 * part + kStep);
-  }
-  template <int kStep>
-  static Floats minimum(const Packed& packed, int part) {
-    return packed.scales.minimum(2 * part + kStep);
   }
 };
 
