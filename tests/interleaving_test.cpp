@@ -1,7 +1,7 @@
 // Random interleavings of everything one can do to the cache, on several sequences,
 // equal recomputation from scratch: full passes over trees and chains, draft passes
 // with blocks left out, commits of part of a tree, rollbacks, forks, removals, and a
-// cache that is full. Equal bit for bit, as trees are (tree_test.cpp).
+// cache that is full. Equal bit for bit, as trees are (tree_passes_test.cpp).
 
 #include <gtest/gtest.h>
 

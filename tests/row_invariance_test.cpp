@@ -1,7 +1,7 @@
 // On the CPU a row's logits are the same bits however many rows share its pass and
 // however many threads compute it: tokens read one by one, by one thread, against the
 // same tokens in passes of 1 to 16 rows by 1 to 4 threads, on every tiny model (every
-// architecture and weight type) and both real ones. Trees are tree_test.cpp's.
+// architecture and weight type) and both real ones. Trees are tree_passes_test.cpp's.
 
 #include <gtest/gtest.h>
 

@@ -16,6 +16,9 @@ std::vector<std::string> tiny_model_names() {
   for (const auto& [name, path] : models_by_name()) {
     if (name.starts_with("tiny-")) names.push_back(name);
   }
+  if (names.empty()) {
+    fail(ErrorCode::kNotFound, "no tiny models in {}: run 'make models'", models_folder().string());
+  }
   return names;
 }
 

@@ -11,7 +11,8 @@ namespace forerun::test {
 // Throws Error when it is not there, saying so.
 std::filesystem::path model_file(const std::string& name);
 
-// The names of all tiny models there are, sorted; split ones once.
+// The names of all tiny models there are, sorted; split ones once. Throws Error when there
+// are none, so that a test of all of them cannot pass without one.
 std::vector<std::string> tiny_model_names();
 
 }  // namespace forerun::test
