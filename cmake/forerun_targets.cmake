@@ -10,9 +10,14 @@ set(FORERUN_SOURCE_DIR "${CMAKE_CURRENT_SOURCE_DIR}/src")
 # Language, warnings and sanitizers of every target of ours.
 add_library(forerun_options INTERFACE)
 target_compile_features(forerun_options INTERFACE cxx_std_20)
-target_include_directories(forerun_options INTERFACE "${FORERUN_SOURCE_DIR}")
+target_include_directories(forerun_options INTERFACE
+  "${FORERUN_SOURCE_DIR}" "${CMAKE_CURRENT_SOURCE_DIR}/include")
 target_compile_options(forerun_options INTERFACE
   -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion -Wnon-virtual-dtor -Werror)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
+  # It takes a string that grows by a character for one that overlaps itself (PR 105651).
+  target_compile_options(forerun_options INTERFACE -Wno-restrict)
+endif()
 if(FORERUN_SANITIZE)
   target_compile_options(forerun_options INTERFACE
     -fsanitize=${FORERUN_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)

@@ -8,31 +8,11 @@
 #pragma once
 
 #include <fmt/format.h>
+#include <forerun/error.h>
 
-#include <stdexcept>
-#include <string>
 #include <utility>
 
 namespace forerun {
-
-enum class ErrorCode {
-  kInvalidArgument,  // an option or a request field makes no sense
-  kNotFound,         // a file, a model name or a device does not exist
-  kInvalidFile,      // a file is damaged or not of the expected kind
-  kUnsupported,      // understood, but forerun cannot do it
-  kContextFull,      // the text does not fit into the context
-  kOutOfMemory,      // the machine or the device has not enough memory
-  kIo,               // reading or writing failed
-};
-
-class Error : public std::runtime_error {
- public:
-  Error(ErrorCode code, const std::string& message) : std::runtime_error(message), code_(code) {}
-  ErrorCode code() const { return code_; }
-
- private:
-  ErrorCode code_;
-};
 
 // Throws Error; the message is a fmt format string and its arguments.
 template <typename... Args>

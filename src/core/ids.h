@@ -5,19 +5,15 @@
 // with to_int(id).
 #pragma once
 
+#include <forerun/token.h>
+
 #include <cstdint>
 
 namespace forerun {
 
-enum class TokenId : int32_t {};     // index into the vocabulary
 enum class Position : int32_t {};    // place in a sequence, 0 for its first token
 enum class SequenceId : int32_t {};  // a sequence of the KV cache
 enum class NodeId : int32_t {};      // a scratch node of one sequence (model/kv_cells.h)
-
-template <typename Id>
-constexpr int32_t to_int(Id id) {
-  return static_cast<int32_t>(id);
-}
 
 constexpr Position operator+(Position p, int32_t n) {
   return Position{to_int(p) + n};

@@ -2,6 +2,8 @@
 // model's own logits, before bias, penalties, temperature and truncation.
 #pragma once
 
+#include <forerun/generation.h>
+
 #include <span>
 #include <vector>
 
@@ -9,16 +11,6 @@
 #include "sampling/vocab_ops.h"
 
 namespace forerun {
-
-struct TokenLogprob {
-  TokenId token;
-  float logprob;  // -infinity for a logit of -infinity or NaN
-};
-
-struct TokenLogprobs {
-  TokenLogprob chosen;
-  std::vector<TokenLogprob> top;  // the most probable first; of equal ones the lowest id
-};
 
 // Buffers of one thread, reused between calls.
 struct LogprobScratch {

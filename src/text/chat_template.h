@@ -10,6 +10,8 @@
 // text, which must not be there twice.
 #pragma once
 
+#include <forerun/chat_message.h>
+
 #include <memory>
 #include <optional>
 #include <span>
@@ -18,11 +20,6 @@
 #include "gguf/metadata.h"
 
 namespace forerun {
-
-struct ChatMessage {
-  std::string role;  // "system", "user", "assistant", or what else the template knows
-  std::string content;
-};
 
 // Cheap to copy; const and thread-safe.
 class ChatTemplate {

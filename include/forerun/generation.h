@@ -1,0 +1,69 @@
+// What a caller asks of a generation, and what it gets.
+#pragma once
+
+#include <forerun/sampling_options.h>
+#include <forerun/speculation.h>
+#include <forerun/token.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace forerun {
+
+enum class RequestId : int64_t {};  // a request of one engine, in the order they came
+
+struct GenerationOptions {
+  SamplingOptions sampling;
+  int max_tokens = -1;               // -1: until the model ends the text or the context is full
+  std::vector<std::string> stop;     // texts that end the answer; they are not part of it
+  std::vector<TokenId> stop_tokens;  // the same for tokens
+  bool ignore_eos = false;           // never let the model end the text
+};
+
+enum class StopReason {
+  kEndOfText,    // the model ended it
+  kLimit,        // max_tokens
+  kStop,         // one of the stop texts or tokens
+  kContextFull,  // no room for another token
+  kCancelled,    // the caller said so
+};
+
+// A stable name for JSON: "eos", "limit", "word", "context", "cancelled".
+std::string_view to_string(StopReason reason);
+
+struct Timings {
+  int n_cached = 0;  // prompt tokens whose keys and values were still there
+  int n_prompt = 0;  // prompt tokens read now
+  double prompt_ms = 0;
+  int n_predicted = 0;
+  double predicted_ms = 0;  // after the first token, which comes with the prompt
+
+  double prompt_per_second() const { return prompt_ms > 0 ? 1e3 * n_prompt / prompt_ms : 0; }
+  double predicted_per_second() const { return predicted_ms > 0 ? 1e3 * n_predicted / predicted_ms : 0; }
+};
+
+struct TokenLogprob {
+  TokenId token;
+  float logprob;  // -infinity for a logit of -infinity or NaN
+};
+
+struct TokenLogprobs {
+  TokenLogprob chosen;
+  std::vector<TokenLogprob> top;  // the most probable first; of equal ones the lowest id
+};
+
+struct Generation {
+  std::string text;
+  std::vector<TokenId> tokens;                      // without the one that ended it
+  std::vector<std::optional<DraftSource>> origins;  // per token: where it had been drafted, if it was
+  std::vector<TokenLogprobs> logprobs;              // per token, if asked for
+  StopReason stop_reason = StopReason::kEndOfText;
+  uint64_t seed = 0;  // the one that was used
+  Timings timings;
+  SpeculationStatistics speculation;
+};
+
+}  // namespace forerun

@@ -1,0 +1,76 @@
+#include "tree/draft_tree.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/check.h"
+
+namespace forerun {
+
+std::optional<int32_t> DraftTree::find_child(int32_t parent, TokenId token) const {
+  for (int32_t child = first_child(parent); child != kNone; child = next_sibling(child)) {
+    if ((*this)[child].token == token) return child;
+  }
+  return std::nullopt;
+}
+
+int32_t DraftTree::add(const DraftNode& node) {
+  CHECK(node.parent >= kRoot && node.parent < size());
+  CHECK(!find_child(node.parent, node.token));
+  const int32_t index = size();
+  nodes_.push_back(node);
+  links_.push_back({.depth = depth(node.parent) + 1, .children = {}});
+  max_depth_ = std::max(max_depth_, links_.back().depth);
+  Children& siblings = ends(node.parent);
+  if (siblings.count == 0) {
+    siblings.first = index;
+  } else {
+    links_[static_cast<size_t>(siblings.last)].next_sibling = index;
+  }
+  siblings.last = index;
+  ++siblings.count;
+  return index;
+}
+
+void DraftTree::set_distribution(int32_t parent, Distribution distribution) {
+  CHECK(parent >= kRoot && parent < size() && this->distribution(parent) == nullptr);
+  distributions_.emplace_back(parent, std::move(distribution));
+}
+
+const Distribution* DraftTree::distribution(int32_t parent) const {
+  for (const auto& [node, distribution] : distributions_) {
+    if (node == parent) return &distribution;
+  }
+  return nullptr;
+}
+
+void DraftTree::prune(const std::vector<bool>& keep) {
+  CHECK(keep.size() == nodes_.size());
+  const auto nodes = std::exchange(nodes_, {});
+  auto distributions = std::exchange(distributions_, {});
+  clear();
+  std::vector<int32_t> place(nodes.size(), kNone);
+  const auto place_of = [&](int32_t node) {
+    return node == kRoot ? kRoot : place[static_cast<size_t>(node)];
+  };
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    if (!keep[i]) continue;
+    CHECK(place_of(nodes[i].parent) != kNone);
+    DraftNode node = nodes[i];
+    node.parent = place_of(node.parent);
+    place[i] = add(node);
+  }
+  for (auto& [node, distribution] : distributions) {
+    if (place_of(node) != kNone) set_distribution(place_of(node), std::move(distribution));
+  }
+}
+
+void DraftTree::clear() {
+  nodes_.clear();
+  links_.clear();
+  root_ = {};
+  max_depth_ = 0;
+  distributions_.clear();
+}
+
+}  // namespace forerun

@@ -1,0 +1,96 @@
+// Tokens proposed to follow a text: a tree below its last token.
+//
+// Flat arrays, one entry per node. A node's parent comes before it, or is kRoot: the last
+// token of the text, which is no node. Siblings have different tokens, so that a text
+// picks at most one path. Siblings are tried in the order of their indices.
+//
+// A value; drafters fill it, the engine turns nodes into rows of a pass, verification
+// walks it.
+#pragma once
+
+#include <forerun/speculation.h>
+
+#include <cstdint>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "core/ids.h"
+#include "sampling/sampler.h"
+
+namespace forerun {
+
+constexpr int32_t kRoot = -1;
+
+struct DraftNode {
+  TokenId token{};
+  int32_t parent = kRoot;
+  // The drafter's estimate of the chance that the text takes this node. At most its
+  // parent's.
+  float score = 0.0f;
+  DraftSource source = DraftSource::kInput;
+  // How many tokens of the text were matched to find it; 0 where that means nothing.
+  int32_t match_length = 0;
+};
+
+class DraftTree {
+ public:
+  int size() const { return static_cast<int>(nodes_.size()); }
+  bool empty() const { return nodes_.empty(); }
+  const DraftNode& operator[](int32_t node) const { return nodes_[static_cast<size_t>(node)]; }
+  const std::vector<DraftNode>& nodes() const { return nodes_; }
+
+  // 1 for children of the root, which itself has depth 0.
+  int depth(int32_t node) const { return node == kRoot ? 0 : links_[static_cast<size_t>(node)].depth; }
+  int max_depth() const { return max_depth_; }
+
+  // The children of a node in the order they were added: first_child, then next_sibling
+  // until kNone.
+  static constexpr int32_t kNone = -2;
+  int32_t first_child(int32_t node) const { return ends(node).first; }
+  int32_t next_sibling(int32_t node) const { return links_[static_cast<size_t>(node)].next_sibling; }
+  int n_children(int32_t node) const { return ends(node).count; }
+
+  // The child of `parent` (or of the root) with this token, or nullopt.
+  std::optional<int32_t> find_child(int32_t parent, TokenId token) const;
+
+  // Adds a node and returns its index. The parent exists and has no child with this token.
+  int32_t add(const DraftNode& node);
+
+  // The distribution that the children of `parent` were drawn from, one after another
+  // without replacement, by a drafter that samples. Children without one were chosen, not
+  // drawn.
+  void set_distribution(int32_t parent, Distribution distribution);
+  const Distribution* distribution(int32_t parent) const;
+
+  // Keeps the nodes for which keep[i] is true; a node whose parent goes must go too.
+  void prune(const std::vector<bool>& keep);
+
+  void clear();
+
+ private:
+  struct Children {
+    int32_t first = kNone;
+    int32_t last = kNone;
+    int32_t count = 0;
+  };
+  struct Links {
+    int32_t depth;
+    int32_t next_sibling = kNone;
+    Children children;
+  };
+  const Children& ends(int32_t node) const {
+    return node == kRoot ? root_ : links_[static_cast<size_t>(node)].children;
+  }
+  Children& ends(int32_t node) {
+    return node == kRoot ? root_ : links_[static_cast<size_t>(node)].children;
+  }
+
+  std::vector<DraftNode> nodes_;
+  std::vector<Links> links_;
+  Children root_;
+  int max_depth_ = 0;
+  std::vector<std::pair<int32_t, Distribution>> distributions_;
+};
+
+}  // namespace forerun

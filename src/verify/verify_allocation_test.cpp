@@ -1,0 +1,64 @@
+// The default rule allocates nothing in steady state. Replaces the program's operator new
+// to count (not inlined: GCC would then warn of free() on what new returned).
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <new>
+#include <vector>
+
+#include "verify/hashed_model.h"
+
+namespace {
+std::atomic<int64_t> n_allocations{0};
+}
+
+[[gnu::noinline]] void* operator new(size_t size) {
+  ++n_allocations;
+  if (void* p = std::malloc(size > 0 ? size : 1)) return p;
+  throw std::bad_alloc();
+}
+[[gnu::noinline]] void operator delete(void* p) noexcept {
+  std::free(p);
+}
+[[gnu::noinline]] void operator delete(void* p, size_t) noexcept {
+  std::free(p);
+}
+
+namespace forerun {
+namespace {
+
+TEST(VerifyAllocations, NoneInSteadyState) {
+  constexpr int kVocab = 60;
+  const std::vector<float> logits = HashedModel(1, kVocab, 4.0f).logits({});
+  std::vector<SamplingOptions> cases(3);
+  cases[1].temperature = 0;
+  cases[2].repeat_penalty = 1.1f;
+  for (SamplingOptions& options : cases) {
+    options.seed = 1;
+    const Sampler sampler(options, kVocab);
+    DraftTree tree;  // every text of two tokens
+    for (int32_t parent = kRoot; parent < kVocab; ++parent) {
+      for (int32_t token = 0; token < kVocab; ++token)
+        tree.add({.token = TokenId{token}, .parent = parent});
+    }
+    const SamplerState state = sampler.state_after({});
+    SamplerScratch scratch;
+    Verdict verdict;
+    int64_t before = 0;
+    size_t n_accepted = 0;
+    for (int step = 0; step < 200; ++step) {
+      if (step == 100) before = n_allocations;
+      const VerifyInput input{tree, [&](int32_t) { return std::span(logits); }, sampler, state,
+                              Position{step}};
+      verify(input, AcceptRule::kMatch, scratch, verdict);
+      n_accepted += verdict.path.size();
+    }
+    EXPECT_EQ(n_allocations - before, 0);
+    EXPECT_EQ(n_accepted, 400u);
+  }
+}
+
+}  // namespace
+}  // namespace forerun
