@@ -1,0 +1,60 @@
+// Where drafts come from: the seam that every drafter implements.
+//
+// A DraftMethod belongs to the engine and holds what requests share (a datastore, a trie
+// of earlier answers). It makes a Drafter for each request. Drafters propose, the model
+// decides: whatever they propose, the text stays the same, and only its speed changes.
+//
+// To add one: a header with its options struct (core/option_visitor.h), a source file, a
+// test, and a line in draft/methods.cpp.
+//
+// Not thread-safe: a method and its drafters are used from one thread at a time. Drafting
+// is deterministic: the same texts give the same tree.
+#pragma once
+
+#include <memory>
+#include <span>
+
+#include "core/ids.h"
+#include "tree/draft_tree.h"
+
+namespace forerun {
+
+struct DraftLimits {
+  int max_nodes;  // of the tree
+  int max_depth;  // of its deepest node
+};
+
+// What the model makes of a tree's nodes, accepted or not.
+class TargetTokens {
+ public:
+  virtual ~TargetTokens() = default;
+  // The token that the model puts behind `node`, or behind the text (kRoot). Costs a draw.
+  virtual TokenId after(int32_t node) const = 0;
+};
+
+class Drafter {
+ public:
+  virtual ~Drafter() = default;
+
+  // Adds to `tree`, which is empty, what may follow the text.
+  virtual void draft(const DraftLimits& limits, DraftTree& tree) = 0;
+
+  // A pass over the tree of the last draft() (perhaps pruned) is done; append() follows.
+  // For drafters that learn from rows which were not accepted.
+  virtual void observe(const DraftTree& /*tree*/, const TargetTokens& /*target*/) {}
+
+  // The text grew by these tokens.
+  virtual void append(std::span<const TokenId> tokens) = 0;
+
+  // The request ended in good order; others may learn from its text.
+  virtual void finish() {}
+};
+
+class DraftMethod {
+ public:
+  virtual ~DraftMethod() = default;
+  // A drafter for a request with this prompt. The method outlives it.
+  virtual std::unique_ptr<Drafter> begin(std::span<const TokenId> prompt) = 0;
+};
+
+}  // namespace forerun

@@ -1,0 +1,218 @@
+#include "draft/methods.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/error.h"
+
+namespace forerun {
+namespace {
+
+class NoDrafter : public Drafter {
+ public:
+  void draft(const DraftLimits& /*limits*/, DraftTree& /*tree*/) override {}
+  void append(std::span<const TokenId> /*tokens*/) override {}
+};
+
+class NoMethod : public DraftMethod {
+ public:
+  std::unique_ptr<Drafter> begin(std::span<const TokenId> /*prompt*/) override {
+    return std::make_unique<NoDrafter>();
+  }
+};
+
+template <auto kOptions>
+void describe(MethodOptions& options, OptionVisitor& visitor) {
+  (options.*kOptions).describe(visitor);
+}
+
+constexpr auto kMethods = std::to_array<MethodInfo>({
+    {"none", "No drafts: one token per pass", [](MethodOptions&, OptionVisitor&) {},
+     [](const MethodOptions&, const DraftResources&) -> std::unique_ptr<DraftMethod> {
+       return std::make_unique<NoMethod>();
+     }},
+    {"pld", "Prompt lookup: what followed the last tokens earlier in the text",
+     describe<&MethodOptions::pld>,
+     [](const MethodOptions& options, const DraftResources&) -> std::unique_ptr<DraftMethod> {
+       return std::make_unique<PldMethod>(options.pld);
+     }},
+    {"rest", "REST: what follows the last tokens in the datastore", describe<&MethodOptions::rest>,
+     [](const MethodOptions& options, const DraftResources& resources) -> std::unique_ptr<DraftMethod> {
+       return std::make_unique<RestMethod>(options.rest, resources.segments);
+     }},
+    {"pia", "PIA lookahead: branches of the prompt and of earlier answers",
+     describe<&MethodOptions::pia>,
+     [](const MethodOptions& options, const DraftResources&) -> std::unique_ptr<DraftMethod> {
+       return std::make_unique<PiaMethod>(options.pia);
+     }},
+    {"jacobi", "Lookahead decoding: guesses that the model itself improves",
+     describe<&MethodOptions::jacobi>,
+     [](const MethodOptions& options, const DraftResources& resources) -> std::unique_ptr<DraftMethod> {
+       return std::make_unique<JacobiMethod>(options.jacobi, resources.seed);
+     }},
+    {"sssd", "SSSD: what followed the last tokens in the text and in the datastore",
+     describe<&MethodOptions::sssd>,
+     [](const MethodOptions& options, const DraftResources& resources) -> std::unique_ptr<DraftMethod> {
+       return std::make_unique<SssdMethod>(options.sssd, resources.segments);
+     }},
+    {"suffix", "SuffixDecoding: the likeliest continuation of the longest match",
+     describe<&MethodOptions::suffix>,
+     [](const MethodOptions& options, const DraftResources&) -> std::unique_ptr<DraftMethod> {
+       return std::make_unique<SuffixMethod>(options.suffix);
+     }},
+});
+
+// Hands options on with the method's name in front of theirs.
+class Prefixed : public OptionVisitor {
+ public:
+  Prefixed(std::string_view method, OptionVisitor& visitor) : method_(method), visitor_(visitor) {}
+
+  void visit(const OptionText& text, int& value, OptionRange<int> range) override {
+    pass(text, value, range);
+  }
+  void visit(const OptionText& text, double& value, OptionRange<double> range) override {
+    pass(text, value, range);
+  }
+  void visit(const OptionText& text, bool& value) override { pass(text, value); }
+  void visit(const OptionText& text, std::string& value,
+             std::span<const std::string_view> choices) override {
+    pass(text, value, choices);
+  }
+
+ private:
+  template <typename... Args>
+  void pass(const OptionText& text, Args&&... args) {
+    const std::string name = fmt::format("{}-{}", method_, text.name);
+    visitor_.visit({.name = name, .help = text.help}, std::forward<Args>(args)...);
+  }
+
+  std::string_view method_;
+  OptionVisitor& visitor_;
+};
+
+// Throws for a value that is out of range.
+class Checking : public OptionVisitor {
+ public:
+  void visit(const OptionText& text, int& value, OptionRange<int> range) override {
+    check(text, value, range);
+  }
+  void visit(const OptionText& text, double& value, OptionRange<double> range) override {
+    check(text, value, range);
+  }
+  void visit(const OptionText& /*text*/, bool& /*value*/) override {}
+  void visit(const OptionText& text, std::string& value,
+             std::span<const std::string_view> choices) override {
+    if (std::find(choices.begin(), choices.end(), value) != choices.end()) return;
+    fail(ErrorCode::kInvalidArgument, "{} is '{}': choose one of {}", text.name, value,
+         fmt::join(choices, ", "));
+  }
+
+ private:
+  template <typename Number>
+  static void check(const OptionText& text, Number value, OptionRange<Number> range) {
+    if (value >= range.min && value <= range.max) return;
+    fail(ErrorCode::kInvalidArgument, "{} is {}: choose a number from {} to {}", text.name, value,
+         range.min, range.max);
+  }
+};
+
+// Sets the option of one name.
+class Setting : public OptionVisitor {
+ public:
+  Setting(std::string_view name, std::string_view value) : name_(name), value_(value) {}
+  bool done() const { return done_; }
+
+  void visit(const OptionText& text, int& value, OptionRange<int> range) override {
+    set(text, value, range);
+  }
+  void visit(const OptionText& text, double& value, OptionRange<double> range) override {
+    set(text, value, range);
+  }
+  void visit(const OptionText& text, bool& value) override {
+    if (!is_it(text)) return;
+    if (value_ != "true" && value_ != "false") {
+      fail(ErrorCode::kInvalidArgument, "{} is '{}': choose true or false", name_, value_);
+    }
+    value = value_ == "true";
+  }
+  void visit(const OptionText& text, std::string& value,
+             std::span<const std::string_view> choices) override {
+    if (!is_it(text)) return;
+    std::string chosen(value_);
+    Checking().visit(text, chosen, choices);
+    value = std::move(chosen);
+  }
+
+ private:
+  bool is_it(const OptionText& text) {
+    const bool it = text.name == name_;
+    done_ |= it;
+    return it;
+  }
+
+  template <typename Number>
+  void set(const OptionText& text, Number& value, OptionRange<Number> range) {
+    if (!is_it(text)) return;
+    Number number{};
+    const char* const end = value_.data() + value_.size();
+    const auto result = std::from_chars(value_.data(), end, number);
+    if (result.ec != std::errc{} || result.ptr != end) {
+      fail(ErrorCode::kInvalidArgument, "{} is '{}': choose a number from {} to {}", name_, value_,
+           range.min, range.max);
+    }
+    Checking().visit(text, number, range);
+    value = number;
+  }
+
+  std::string_view name_;
+  std::string_view value_;
+  bool done_ = false;
+};
+
+}  // namespace
+
+std::span<const MethodInfo> draft_methods() {
+  return kMethods;
+}
+
+void MethodOptions::describe(OptionVisitor& visitor) {
+  for (const MethodInfo& method : kMethods) {
+    Prefixed prefixed(method.name, visitor);
+    method.describe(*this, prefixed);
+  }
+}
+
+const MethodInfo& find_method(std::string_view name) {
+  std::vector<std::string_view> names;
+  for (const MethodInfo& method : kMethods) {
+    if (method.name == name) return method;
+    names.push_back(method.name);
+  }
+  fail(ErrorCode::kInvalidArgument, "there is no drafting method '{}': choose one of {}", name,
+       fmt::join(names, ", "));
+}
+
+std::unique_ptr<DraftMethod> make_method(std::string_view name, const MethodOptions& options,
+                                         const DraftResources& resources) {
+  const MethodInfo& method = find_method(name);
+  MethodOptions copy = options;
+  Checking checking;
+  Prefixed prefixed(method.name, checking);
+  method.describe(copy, prefixed);
+  return method.make(options, resources);
+}
+
+void set_method_option(MethodOptions& options, std::string_view name, std::string_view value) {
+  Setting setting(name, value);
+  options.describe(setting);
+  if (!setting.done()) fail(ErrorCode::kInvalidArgument, "there is no drafting option '{}'", name);
+}
+
+}  // namespace forerun

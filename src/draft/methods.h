@@ -1,0 +1,67 @@
+// The drafting methods there are: the one list of their names, options and makers.
+//
+// To add one, give it an options struct here and a line in methods.cpp. Its flags, its part
+// of the help and of printed settings follow from that.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string_view>
+
+#include "core/option_visitor.h"
+#include "draft/drafter.h"
+#include "draft/jacobi.h"
+#include "draft/pia.h"
+#include "draft/pld.h"
+#include "draft/rest.h"
+#include "draft/sssd.h"
+#include "draft/suffix.h"
+
+namespace forerun {
+
+// What methods may use.
+struct DraftResources {
+  SegmentSource segments;  // of the datastores; empty: there are none
+  int n_vocab = 0;
+  uint64_t seed = 0;  // of whatever a method picks at random
+};
+
+// The options of all methods.
+struct MethodOptions {
+  PldOptions pld;
+  RestOptions rest;
+  PiaOptions pia;
+  JacobiOptions jacobi;
+  SssdOptions sssd;
+  SuffixOptions suffix;
+
+  // Visits every option of every method. Names begin with the method's: "pld-ngram". They
+  // are valid during the visit only.
+  void describe(OptionVisitor& visitor);
+};
+
+struct MethodInfo {
+  std::string_view name;
+  std::string_view summary;  // one line for the help
+  // Visits the method's own options, whose names do not have its name in front.
+  void (*describe)(MethodOptions& options, OptionVisitor& visitor);
+  std::unique_ptr<DraftMethod> (*make)(const MethodOptions& options, const DraftResources& resources);
+};
+
+// In the order in which a user should read them.
+std::span<const MethodInfo> draft_methods();
+
+// Throws Error{kInvalidArgument} for a name that is not there, naming those that are.
+const MethodInfo& find_method(std::string_view name);
+
+// Throws Error{kInvalidArgument} for an unknown name, and for options of that method that
+// are outside their ranges.
+std::unique_ptr<DraftMethod> make_method(std::string_view name, const MethodOptions& options,
+                                         const DraftResources& resources);
+
+// Sets one option: "pld-ngram", "4". Throws Error{kInvalidArgument} if there is no such
+// option, or the value is none of its.
+void set_method_option(MethodOptions& options, std::string_view name, std::string_view value);
+
+}  // namespace forerun

@@ -1,0 +1,186 @@
+#include "draft/methods.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+
+#include <set>
+#include <string>
+
+#include "core/error.h"
+#include "draft/draft_test_support.h"
+
+namespace forerun {
+namespace {
+
+constexpr int kLetters = 5;
+
+DraftResources resources() {
+  std::mt19937 random(11);
+  Tokens text = random_tokens(random, 500, kLetters);
+  text.push_back(Segment::kSeparator);
+  const auto list = std::make_shared<const SegmentList>(
+      SegmentList{Segment::build(std::move(text), {.tokenizer = 1, .n_vocab = kLetters}, 1)});
+  return {.segments = [list] { return list; }, .n_vocab = kLetters, .seed = 3};
+}
+
+// Names with their values, as a printer would show them.
+class Printing : public OptionVisitor {
+ public:
+  void visit(const OptionText& text, int& value, OptionRange<int> range) override {
+    EXPECT_TRUE(value >= range.min && value <= range.max);
+    add(text, fmt::to_string(value));
+  }
+  void visit(const OptionText& text, double& value, OptionRange<double> range) override {
+    EXPECT_TRUE(value >= range.min && value <= range.max);
+    add(text, fmt::to_string(value));
+  }
+  void visit(const OptionText& text, bool& value) override { add(text, fmt::to_string(value)); }
+  void visit(const OptionText& text, std::string& value,
+             std::span<const std::string_view> choices) override {
+    EXPECT_NE(std::find(choices.begin(), choices.end(), value), choices.end());
+    add(text, value);
+  }
+  std::map<std::string, std::string> values;
+
+ private:
+  void add(const OptionText& text, const std::string& value) {
+    EXPECT_FALSE(text.help.empty());
+    EXPECT_TRUE(values.emplace(text.name, value).second) << text.name << " is there twice";
+  }
+};
+
+TEST(Methods, AreListed) {
+  std::set<std::string_view> names;
+  for (const MethodInfo& method : draft_methods()) {
+    names.insert(method.name);
+    EXPECT_FALSE(method.summary.empty());
+    EXPECT_NE(make_method(method.name, {}, resources()), nullptr);
+  }
+  EXPECT_EQ(names.size(), draft_methods().size());
+  for (const char* name : {"none", "pld", "rest", "pia", "jacobi", "sssd", "suffix"})
+    EXPECT_TRUE(names.contains(name));
+}
+
+TEST(Methods, OptionsAreSetByName) {
+  MethodOptions options;
+  set_method_option(options, "pld-ngram", "4");
+  set_method_option(options, "pld-match", "first");
+  set_method_option(options, "suffix-factor", "1.5");
+  set_method_option(options, "jacobi-text-ngrams", "false");
+  EXPECT_EQ(options.pld.ngram, 4);
+  EXPECT_EQ(options.pld.match, "first");
+  EXPECT_EQ(options.suffix.factor, 1.5);
+  EXPECT_FALSE(options.jacobi.text_ngrams);
+  Printing printing;
+  options.describe(printing);
+  EXPECT_EQ(printing.values.at("pld-ngram"), "4");
+  EXPECT_EQ(printing.values.at("jacobi-text-ngrams"), "false");
+}
+
+TEST(Methods, SayWhatIsWrong) {
+  const auto message = [](const auto& action) -> std::string {
+    try {
+      action();
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
+      return error.what();
+    }
+    return "no error";
+  };
+  MethodOptions options;
+  const auto setting = [&](const char* name, const char* value) {
+    return message([&] { set_method_option(options, name, value); });
+  };
+  EXPECT_EQ(setting("pld-ngram", "0"), "pld-ngram is 0: choose a number from 1 to 64");
+  EXPECT_EQ(setting("pld-ngram", "3x"), "pld-ngram is '3x': choose a number from 1 to 64");
+  EXPECT_EQ(setting("pld-ngram", ""), "pld-ngram is '': choose a number from 1 to 64");
+  EXPECT_EQ(setting("pld-match", "best"), "pld-match is 'best': choose one of first, last");
+  EXPECT_EQ(setting("jacobi-text-ngrams", "1"), "jacobi-text-ngrams is '1': choose true or false");
+  EXPECT_EQ(setting("ngram", "3"), "there is no drafting option 'ngram'");
+  EXPECT_THAT(message([&] { make_method("eagle", options, {}); }),
+              testing::StartsWith("there is no drafting method 'eagle': choose one of none, pld"));
+  options.pia.branch = -1;
+  EXPECT_EQ(message([&] { make_method("pia", options, {}); }),
+            "pia-branch is -1: choose a number from 1 to 256");
+  EXPECT_NE(make_method("pld", options, {}), nullptr);
+}
+
+// What the model says: the text that is coming, whatever was drafted.
+class Script : public TargetTokens {
+ public:
+  Script(std::span<const TokenId> text, const DraftTree& tree) : text_(text), tree_(tree) {}
+  TokenId after(int32_t node) const override {
+    return text_[static_cast<size_t>(tree_.depth(node)) % text_.size()];
+  }
+
+ private:
+  std::span<const TokenId> text_;
+  const DraftTree& tree_;
+};
+
+// The trees that a method drafts along some texts, one request after another.
+std::vector<std::map<Tokens, float>> drafts(DraftMethod& method, std::mt19937 random, bool in_pieces) {
+  std::vector<std::map<Tokens, float>> result;
+  for (int request = 0; request < 4; ++request) {
+    const Tokens prompt = random_tokens(random, request < 2 ? request : 60, kLetters);
+    const auto drafter = method.begin(prompt);
+    for (int step = 0; step < 30; ++step) {
+      const DraftLimits limits = {.max_nodes = random_int(random, 0, 40),
+                                  .max_depth = random_int(random, 0, 12)};
+      const Tokens next = random_tokens(random, random_int(random, 1, 6), kLetters);
+      const DraftTree tree = draft(*drafter, limits);
+      expect_sound(tree, limits);
+      result.push_back(paths(tree));
+      drafter->observe(tree, Script(next, tree));
+      if (in_pieces) {
+        for (const TokenId token : next) drafter->append({&token, 1});
+      } else {
+        drafter->append(next);
+      }
+    }
+    if (request != 2) drafter->finish();
+  }
+  return result;
+}
+
+class EveryMethod : public testing::TestWithParam<std::string> {};
+
+TEST_P(EveryMethod, KeepsToItsLimitsAndIsDeterministic) {
+  for (unsigned seed = 0; seed < 8; ++seed) {
+    const auto make = [&] { return make_method(GetParam(), {}, resources()); };
+    const auto once = drafts(*make(), std::mt19937(seed), false);
+    EXPECT_EQ(once, drafts(*make(), std::mt19937(seed), false));
+    EXPECT_EQ(once, drafts(*make(), std::mt19937(seed), true));
+    const bool any =
+        std::any_of(once.begin(), once.end(), [](const auto& tree) { return !tree.empty(); });
+    EXPECT_EQ(any, GetParam() != "none");
+  }
+}
+
+TEST_P(EveryMethod, RequestsRunSideBySide) {
+  const auto method = make_method(GetParam(), {}, resources());
+  std::mt19937 random(8);
+  std::vector<std::unique_ptr<Drafter>> drafters;
+  for (int i = 0; i < 3; ++i) drafters.push_back(method->begin(random_tokens(random, 10 * i, kLetters)));
+  for (int step = 0; step < 60; ++step) {
+    const auto& drafter = drafters[random() % drafters.size()];
+    const DraftLimits limits = {.max_nodes = 20, .max_depth = 10};
+    const DraftTree tree = draft(*drafter, limits);
+    expect_sound(tree, limits);
+    const Tokens next = random_tokens(random, random_int(random, 1, 6), kLetters);
+    drafter->observe(tree, Script(next, tree));
+    drafter->append(next);
+  }
+  for (const auto& drafter : drafters) drafter->finish();
+}
+
+std::vector<std::string> names() {
+  std::vector<std::string> result;
+  for (const MethodInfo& method : draft_methods()) result.emplace_back(method.name);
+  return result;
+}
+INSTANTIATE_TEST_SUITE_P(All, EveryMethod, testing::ValuesIn(names()),
+                         [](const auto& name) { return name.param; });
+
+}  // namespace
+}  // namespace forerun

@@ -1,0 +1,232 @@
+#include "retrieval/segment_file.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <string_view>
+#include <vector>
+
+#include "core/error.h"
+#include "core/hash.h"
+#include "retrieval/segment.h"
+
+namespace forerun {
+namespace {
+
+constexpr size_t kAlignment = 64;
+constexpr size_t kBlockBytes = size_t{1} << 20;
+
+size_t aligned(size_t n_bytes) {
+  return (n_bytes + kAlignment - 1) / kAlignment * kAlignment;
+}
+
+uint64_t hash_of(std::span<const std::byte> bytes) {
+  return StableHash::of({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+}
+
+uint64_t header_hash(const SegmentHeader& header) {
+  return hash_of(std::as_bytes(std::span(&header, 1)).first(offsetof(SegmentHeader, header_hash)));
+}
+
+// Fills in what follows from the counts.
+void lay_out(SegmentHeader& header) {
+  const auto n_entries = static_cast<int64_t>(header.n_tokens - header.n_documents);
+  header.directory_offset = aligned(sizeof(SegmentHeader));
+  header.text_offset =
+      header.directory_offset + aligned(SegmentDirectory::n_keys(n_entries) * sizeof(uint64_t));
+  header.order_offset = header.text_offset + aligned(header.n_tokens * header.token_bytes);
+  // Whoever reads kOrderDepth tokens from a place near the end stays inside the file.
+  const size_t order_bytes =
+      std::max(n_entries * sizeof(uint32_t), Segment::kOrderDepth * sizeof(TokenId));
+  header.checksums_offset = header.order_offset + aligned(order_bytes);
+  const size_t hashed_bytes = header.checksums_offset - header.directory_offset;
+  const size_t n_blocks = (hashed_bytes + kBlockBytes - 1) / kBlockBytes;
+  header.file_bytes = header.checksums_offset + n_blocks * sizeof(uint64_t);
+}
+
+// A new file that is removed again unless it is finished.
+class NewFile {
+ public:
+  explicit NewFile(const std::filesystem::path& path)
+      : path_(path), temporary_(path.string() + ".part") {
+    fd_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    if (fd_ < 0) give_up();
+  }
+  ~NewFile() {
+    if (fd_ >= 0) ::close(fd_);
+    if (!finished_) ::unlink(temporary_.c_str());
+  }
+  NewFile(const NewFile&) = delete;
+  NewFile& operator=(const NewFile&) = delete;
+
+  void write(std::span<const std::byte> bytes, size_t offset) {
+    while (!bytes.empty()) {
+      const ssize_t n = ::pwrite(fd_, bytes.data(), bytes.size(), static_cast<off_t>(offset));
+      if (n < 0 && errno == EINTR) continue;
+      if (n <= 0) give_up();
+      bytes = bytes.subspan(static_cast<size_t>(n));
+      offset += static_cast<size_t>(n);
+    }
+  }
+
+  void finish() {
+    if (::fsync(fd_) != 0) give_up();
+    if (::rename(temporary_.c_str(), path_.c_str()) != 0) give_up();
+    finished_ = true;
+    // The new name must be as durable as the file.
+    const auto folder = path_.has_parent_path() ? path_.parent_path() : std::filesystem::path(".");
+    const int folder_fd = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (folder_fd < 0) return;
+    ::fsync(folder_fd);
+    ::close(folder_fd);
+  }
+
+ private:
+  [[noreturn]] void give_up() {
+    fail(ErrorCode::kIo, "cannot write {}: {}", path_.string(), std::strerror(errno));
+  }
+
+  std::filesystem::path path_;
+  std::string temporary_;
+  int fd_ = -1;
+  bool finished_ = false;
+};
+
+// Writes parts behind each other and hashes the blocks of what it writes.
+class BlockWriter {
+ public:
+  BlockWriter(NewFile& file, size_t offset) : file_(file), offset_(offset) {
+    block_.reserve(kBlockBytes);
+  }
+
+  // `bytes`, then zeros up to `end`.
+  void write_up_to(std::span<const std::byte> bytes, size_t end) {
+    const size_t n_zeros = end - offset_ - block_.size() - bytes.size();
+    write(bytes);
+    write(std::vector<std::byte>(n_zeros));
+  }
+
+  std::vector<uint64_t> finish() {
+    if (!block_.empty()) flush();
+    return std::move(hashes_);
+  }
+
+ private:
+  void write(std::span<const std::byte> bytes) {
+    while (!bytes.empty()) {
+      const size_t n = std::min(bytes.size(), kBlockBytes - block_.size());
+      block_.insert(block_.end(), bytes.begin(), bytes.begin() + static_cast<ptrdiff_t>(n));
+      bytes = bytes.subspan(n);
+      if (block_.size() == kBlockBytes) flush();
+    }
+  }
+
+  void flush() {
+    hashes_.push_back(hash_of(block_));
+    file_.write(block_, offset_);
+    offset_ += block_.size();
+    block_.clear();
+  }
+
+  NewFile& file_;
+  size_t offset_;
+  std::vector<std::byte> block_;
+  std::vector<uint64_t> hashes_;
+};
+
+[[noreturn]] void fail_invalid(const std::filesystem::path& path, std::string_view what) {
+  fail(ErrorCode::kInvalidFile, "{} {}", path.string(), what);
+}
+
+bool fields_make_sense(const SegmentHeader& header) {
+  const bool counts = header.n_tokens <= static_cast<uint64_t>(Segment::kMaxTokens) &&
+                      header.n_documents <= header.n_tokens &&
+                      (header.n_tokens == 0) == (header.n_documents == 0);
+  const bool vocabulary =
+      header.n_vocab >= 1 && header.n_vocab <= INT32_MAX &&
+      header.token_bytes == (SegmentText::is_narrow(static_cast<int>(header.n_vocab)) ? 2 : 4);
+  return counts && vocabulary && header.order_depth == Segment::kOrderDepth;
+}
+
+}  // namespace
+
+void write_segment_file(const std::filesystem::path& path, SegmentHeader header,
+                        const SegmentParts& parts) {
+  header.magic = SegmentHeader::kMagic;
+  header.version = SegmentHeader::kVersion;
+  header.order_depth = Segment::kOrderDepth;
+  lay_out(header);
+
+  NewFile file(path);
+  BlockWriter writer(file, header.directory_offset);
+  writer.write_up_to(parts.directory, header.text_offset);
+  writer.write_up_to(parts.text, header.order_offset);
+  writer.write_up_to(parts.order, header.checksums_offset);
+  const std::vector<uint64_t> hashes = writer.finish();
+  const auto hash_bytes = std::as_bytes(std::span(hashes));
+  file.write(hash_bytes, header.checksums_offset);
+  header.checksums_hash = hash_of(hash_bytes);
+  header.header_hash = header_hash(header);
+  file.write(std::as_bytes(std::span(&header, 1)), 0);
+  file.finish();
+}
+
+SegmentHeader read_segment_header(std::span<const std::byte> file, const std::filesystem::path& path) {
+  SegmentHeader header;
+  uint64_t magic = 0;
+  if (file.size() >= sizeof(magic)) std::memcpy(&magic, file.data(), sizeof(magic));
+  if (magic != SegmentHeader::kMagic) fail_invalid(path, "is not a datastore segment");
+  if (file.size() < sizeof(header)) fail_invalid(path, "is cut short; delete it and build it again");
+  std::memcpy(&header, file.data(), sizeof(header));
+  if (header.version != SegmentHeader::kVersion) {
+    fail(ErrorCode::kInvalidFile,
+         "{} has format version {} and this forerun reads version {}; build it again", path.string(),
+         header.version, SegmentHeader::kVersion);
+  }
+  SegmentHeader expected = header;
+  if (header.header_hash != header_hash(header) || !fields_make_sense(header)) {
+    fail_invalid(path, "has a damaged header; delete it and build it again");
+  }
+  lay_out(expected);
+  if (std::memcmp(&expected, &header, sizeof(header)) != 0) {
+    fail_invalid(path, "has a damaged header; delete it and build it again");
+  }
+  if (file.size() != header.file_bytes) {
+    fail(ErrorCode::kInvalidFile, "{} has {} bytes instead of {}; delete it and build it again",
+         path.string(), file.size(), header.file_bytes);
+  }
+  if (hash_of(file.subspan(header.checksums_offset)) != header.checksums_hash) {
+    fail_invalid(path, "has damaged checksums; delete it and build it again");
+  }
+  return header;
+}
+
+SegmentParts segment_parts(std::span<const std::byte> file, const SegmentHeader& header) {
+  const uint64_t n_entries = header.n_tokens - header.n_documents;
+  const auto n_keys = static_cast<uint64_t>(SegmentDirectory::n_keys(static_cast<int64_t>(n_entries)));
+  return {file.subspan(header.directory_offset, n_keys * sizeof(uint64_t)),
+          file.subspan(header.text_offset, header.n_tokens * header.token_bytes),
+          file.subspan(header.order_offset, n_entries * sizeof(uint32_t))};
+}
+
+void verify_segment_blocks(std::span<const std::byte> file, const std::filesystem::path& path) {
+  const SegmentHeader header = read_segment_header(file, path);
+  const auto hashed =
+      file.subspan(header.directory_offset, header.checksums_offset - header.directory_offset);
+  for (size_t begin = 0; begin < hashed.size(); begin += kBlockBytes) {
+    uint64_t stored = 0;
+    std::memcpy(&stored, file.data() + header.checksums_offset + begin / kBlockBytes * sizeof(stored),
+                sizeof(stored));
+    const auto block = hashed.subspan(begin, std::min(kBlockBytes, hashed.size() - begin));
+    if (hash_of(block) == stored) continue;
+    const size_t offset = header.directory_offset + begin;
+    fail(ErrorCode::kInvalidFile, "{} is damaged between bytes {} and {}; delete it and build it again",
+         path.string(), offset, offset + block.size());
+  }
+}
+
+}  // namespace forerun
