@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <cctype>
-#include <cstdlib>
 #include <optional>
 
+#include "core/cache_folder.h"
 #include "core/error.h"
 
 namespace forerun {
@@ -44,12 +44,7 @@ std::optional<std::string> name_of(const std::filesystem::path& file) {
 }  // namespace
 
 std::filesystem::path models_folder() {
-  const char* cache = std::getenv("XDG_CACHE_HOME");
-  const char* home = std::getenv("HOME");
-  std::filesystem::path base = cache != nullptr && *cache != '\0' ? std::filesystem::path(cache)
-                               : home != nullptr ? std::filesystem::path(home) / ".cache"
-                                                 : std::filesystem::path(".cache");
-  return base / "forerun" / "models";
+  return cache_folder() / "models";
 }
 
 std::map<std::string, std::filesystem::path> models_by_name() {

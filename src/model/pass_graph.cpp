@@ -154,10 +154,13 @@ void PassGraph::build(const PassContext& pass) {
       states = b % 2 == 0 ? architecture.attention(builder, b / 2, states)
                           : architecture.mlp(builder, b / 2, states);
     }
-    if (b == last_attention && shape_.n_hidden == 0 && shape_.n_logits > 0) {
-      states = select(states, inputs_.logit_rows);
-      selected = true;
+    if (b != last_attention || shape_.n_hidden > 0) continue;
+    if (shape_.n_logits == 0) {  // only the keys and values are wanted: all are there now
+      builder.expand(states);
+      return;
     }
+    states = select(states, inputs_.logit_rows);
+    selected = true;
   }
   keep_hidden(n_blocks, states);
   if (shape_.n_logits > 0) {

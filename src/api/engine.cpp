@@ -1,0 +1,174 @@
+#include <forerun/engine.h>
+
+#include "api/speculator.h"
+#include "core/error.h"
+#include "engine/loaded_model.h"
+#include "engine/model_names.h"
+#include "engine/stepper.h"
+#include "model/executor.h"
+
+namespace forerun {
+namespace {
+
+constexpr int kDefaultContextLimit = 8192;
+constexpr int kMaxContext = 1 << 24;
+constexpr int kMaxParallel = 256;
+
+void check(bool condition, const char* what) {
+  if (!condition) fail(ErrorCode::kInvalidArgument, "{}", what);
+}
+
+LoadedModel load(const EngineOptions& options) {
+  check(options.n_parallel >= 1 && options.n_parallel <= kMaxParallel,
+        "between 1 and 256 requests can be answered at once");
+  check(options.n_context >= 0 && options.n_context <= kMaxContext,
+        "a context holds between 1 and 16777216 tokens");
+  std::function<void(double)> progress;
+  if (options.progress) progress = [&](double share) { options.progress("loading", share); };
+  return load_model(
+      resolve_model(options.model),
+      {.name = options.device, .n_threads = options.n_threads, .pin_threads = options.pin_threads},
+      progress);
+}
+
+KvType kv_type(const EngineOptions& options) {
+  const auto type = parse_kv_type(options.kv_type);
+  if (type) return *type;
+  fail(ErrorCode::kInvalidArgument, "the type of the cache must be f16, f32 or q8_0, not '{}'",
+       options.kv_type);
+}
+
+int context_of(const EngineOptions& options, const ModelConfig& config) {
+  return options.n_context > 0 ? options.n_context : std::min(config.n_ctx_train, kDefaultContextLimit);
+}
+
+}  // namespace
+
+class Engine::Impl {
+ public:
+  explicit Impl(const EngineOptions& options)
+      : loaded(load(options)),
+        n_context(context_of(options, loaded.model->config())),
+        executor(loaded.model,
+                 {.kv = {.n_cells = n_context * options.n_parallel, .type = kv_type(options)}}),
+        stepper(executor, loaded.vocabulary, {.n_slots = options.n_parallel, .n_context = n_context}),
+        progress(options.progress),
+        warn(options.warn) {
+    add_speculation(options.speculation);
+  }
+
+  SpeculationId add_speculation(const SpeculationOptions& options) {
+    speculators.push_back(
+        std::make_unique<Speculator>(options, loaded.vocabulary, executor, progress, warn));
+    return SpeculationId{static_cast<int32_t>(speculators.size() - 1)};
+  }
+
+  Speculator& speculator(SpeculationId id) {
+    const auto index = static_cast<size_t>(to_int(id));
+    check(index < speculators.size(), "there is no such way to speculate");
+    return *speculators[index];
+  }
+
+  LoadedModel loaded;
+  int n_context;
+  Executor executor;
+  Stepper stepper;
+  Speculator::Progress progress;
+  Speculator::Warn warn;
+  std::vector<std::unique_ptr<Speculator>> speculators;
+};
+
+Engine::Engine(const EngineOptions& options) : impl_(std::make_unique<Impl>(options)) {}
+Engine::~Engine() = default;
+Engine::Engine(Engine&&) noexcept = default;
+Engine& Engine::operator=(Engine&&) noexcept = default;
+
+int Engine::n_vocab() const {
+  return impl_->loaded.model->config().n_vocab;
+}
+
+int Engine::n_context() const {
+  return impl_->n_context;
+}
+
+Engine::Hardware Engine::hardware() const {
+  const Device& device = impl_->loaded.model->device();
+  return {.device = device.info().name,
+          .description = device.info().description,
+          .kernels = device.kernels() != nullptr ? device.kernels()->name : "",
+          .n_threads = device.n_threads()};
+}
+
+bool Engine::has_chat_template() const {
+  return impl_->loaded.chat_template.has_value();
+}
+
+std::vector<TokenId> Engine::tokenize(std::string_view text, bool parse_special) const {
+  return impl_->loaded.vocabulary.tokenize(text, {.parse_special = parse_special});
+}
+
+std::vector<TokenId> Engine::chat_prompt(const std::vector<ChatMessage>& messages) const {
+  if (!has_chat_template()) {
+    fail(ErrorCode::kUnsupported, "this model has no chat template; give it a text to continue");
+  }
+  return impl_->loaded.vocabulary.tokenize_rendered(
+      impl_->loaded.chat_template->render(messages, /*add_generation_prompt=*/true));
+}
+
+std::string Engine::piece(TokenId token) const {
+  return impl_->loaded.vocabulary.piece(token, ControlTokens::kRendered);
+}
+
+Generation Engine::generate(Request request) {
+  const RequestId id = submit(std::move(request));
+  for (;;) {
+    if (auto generation = take(id)) return std::move(*generation);
+    step();
+  }
+}
+
+RequestId Engine::submit(Request request) {
+  Speculator& speculator = impl_->speculator(request.speculation);
+  return impl_->stepper.submit(std::move(request), speculator.speculation());
+}
+
+SpeculationId Engine::add_speculation(const SpeculationOptions& options) {
+  return impl_->add_speculation(options);
+}
+
+void Engine::cancel(RequestId request) {
+  impl_->stepper.cancel(request);
+}
+
+bool Engine::step() {
+  return impl_->stepper.step();
+}
+
+int Engine::n_reading() const {
+  return impl_->stepper.n_reading();
+}
+
+std::optional<Generation> Engine::take(RequestId request) {
+  auto result = impl_->stepper.take(request);
+  if (!result) return std::nullopt;
+  if (auto* error = std::get_if<std::exception_ptr>(&*result)) std::rethrow_exception(*error);
+  return std::get<Generation>(std::move(*result));
+}
+
+const SpeculationStatistics& Engine::statistics() const {
+  return impl_->stepper.statistics();
+}
+
+void Engine::save_context(const std::filesystem::path& path) const {
+  impl_->stepper.slots().save(path);
+}
+
+void Engine::restore_context(const std::filesystem::path& path) {
+  impl_->stepper.slots().restore(path);
+}
+
+void Engine::forget_contexts() {
+  impl_->stepper.slots().clear();
+}
+
+}  // namespace forerun

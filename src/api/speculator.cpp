@@ -1,0 +1,117 @@
+#include "api/speculator.h"
+
+#include <algorithm>
+#include <charconv>
+
+#include "budget/auto_budget.h"
+#include "budget/calibration.h"
+#include "budget/roofline_budget.h"
+#include "core/error.h"
+
+namespace forerun {
+namespace {
+
+// No published method verifies more at once.
+constexpr int kLargestTree = 128;
+// What precedes an answer in the live datastore, so that its beginning is found.
+constexpr size_t kKeptPromptTokens = 4;
+
+std::optional<int> parse_size(const std::string& text) {
+  int size = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), size);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return size >= 1 && size <= kLargestTree ? std::optional(size) : std::nullopt;
+}
+
+std::unique_ptr<TreeBudget> make_budget(const std::string& tree, Executor& executor,
+                                        const Speculator::Progress& progress) {
+  if (tree == "own") return std::make_unique<FixedBudget>(kLargestTree);
+  if (const auto size = parse_size(tree)) return std::make_unique<FixedBudget>(*size);
+  if (tree != "auto" && tree != "roofline") {
+    fail(ErrorCode::kInvalidArgument,
+         "the size of drafts must be auto, roofline, own or a number from 1 to {}, not '{}'",
+         kLargestTree, tree);
+  }
+  CalibrationOptions calibration;
+  if (progress) {
+    calibration.progress = [&](double share) { progress("measuring this machine", share); };
+  }
+  CostCurve curve = calibrated(executor, calibration);
+  if (tree == "auto") return std::make_unique<AutoBudget>(std::move(curve), AutoBudget::Options{});
+  const bool has_accelerator = !executor.model().device().is_host();
+  return std::make_unique<RooflineBudget>(curve, has_accelerator);
+}
+
+}  // namespace
+
+Speculator::Speculator(const SpeculationOptions& options, const Vocabulary& vocabulary,
+                       Executor& executor, const Progress& progress, Warn warn)
+    : warn_(std::move(warn)) {
+  const auto accept = parse_accept_rule(options.accept);
+  if (!accept) {
+    fail(ErrorCode::kInvalidArgument,
+         "drafts are accepted by match, target, leviathan or rejection, not by '{}'", options.accept);
+  }
+  accept_ = *accept;
+  open_stores(options, vocabulary);
+  MethodOptions method_options;
+  for (const auto& [name, value] : options.options) set_method_option(method_options, name, value);
+  if (options.method == "none") return;
+  const bool is_auto = options.method == "auto";
+  // What `auto` drafts with; whether that pays is for the budget to say.
+  const std::string name = is_auto ? "sssd" : options.method;
+  method_ = make_method(name, method_options,
+                        {.segments = [this] { return segments(); },
+                         .n_vocab = static_cast<int>(vocabulary.n_tokens()),
+                         .seed = 0});
+  const std::string usual = name == "sssd" ? "auto" : "own";
+  budget_ = make_budget(options.tree.empty() ? usual : options.tree, executor, progress);
+}
+
+Speculation Speculator::speculation() {
+  Speculation speculation{.method = method_.get(), .budget = budget_.get(), .accept = accept_};
+  if (live_ != nullptr) {
+    speculation.on_answer = [this](std::span<const TokenId> prompt, std::span<const TokenId> answer) {
+      keep(prompt, answer);
+    };
+  }
+  return speculation;
+}
+
+void Speculator::open_stores(const SpeculationOptions& options, const Vocabulary& vocabulary) {
+  const StoreOptions store_options{
+      .identity = Segment::Identity{.tokenizer = vocabulary.fingerprint(),
+                                    .n_vocab = static_cast<int>(vocabulary.n_tokens())},
+      .on_problem = warn_};
+  for (const auto& path : options.datastores) {
+    stores_.push_back(Datastore::open(path, Datastore::Mode::kRead, store_options));
+  }
+  if (options.live_datastore.empty()) return;
+  stores_.push_back(Datastore::open(options.live_datastore, Datastore::Mode::kCreate, store_options));
+  live_ = stores_.back().get();
+}
+
+std::shared_ptr<const SegmentList> Speculator::segments() const {
+  if (stores_.empty()) return nullptr;
+  if (stores_.size() == 1) return stores_.front()->snapshot();
+  auto all = std::make_shared<SegmentList>();
+  for (const auto& store : stores_) {
+    const auto segments = store->snapshot();
+    all->insert(all->end(), segments->begin(), segments->end());
+  }
+  return all;
+}
+
+void Speculator::keep(std::span<const TokenId> prompt, std::span<const TokenId> answer) {
+  if (answer.empty()) return;
+  const auto before = prompt.last(std::min(prompt.size(), kKeptPromptTokens));
+  std::vector<TokenId> document(before.begin(), before.end());
+  document.insert(document.end(), answer.begin(), answer.end());
+  try {
+    live_->add(document);
+  } catch (const Error& error) {
+    if (warn_) warn_(error.what());
+  }
+}
+
+}  // namespace forerun

@@ -1,0 +1,50 @@
+// Puts together what an engine speculates with: the method, the budget, the datastores.
+//
+// Not thread-safe.
+#pragma once
+
+#include <forerun/engine.h>
+
+#include <functional>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "budget/tree_budget.h"
+#include "draft/methods.h"
+#include "engine/stepper.h"
+#include "model/executor.h"
+#include "retrieval/store/datastore.h"
+#include "text/vocabulary.h"
+
+namespace forerun {
+
+class Speculator {
+ public:
+  using Progress = std::function<void(std::string_view what, double share)>;
+  using Warn = std::function<void(std::string_view)>;
+  // Opens the datastores and, where the budget needs it, measures what passes cost, with
+  // the executor, while no request runs. Throws Error.
+  Speculator(const SpeculationOptions& options, const Vocabulary& vocabulary, Executor& executor,
+             const Progress& progress, Warn warn);
+
+  // What requests are submitted with; refers to this.
+  Speculation speculation();
+
+ private:
+  // An answer goes to the live datastore, with a little of what came before it. What goes
+  // wrong there is reported and does not concern the request.
+  void keep(std::span<const TokenId> prompt, std::span<const TokenId> answer);
+  void open_stores(const SpeculationOptions& options, const Vocabulary& vocabulary);
+  // Of all stores together.
+  std::shared_ptr<const SegmentList> segments() const;
+
+  Warn warn_;
+  std::vector<std::unique_ptr<Datastore>> stores_;
+  Datastore* live_ = nullptr;  // one of them
+  AcceptRule accept_ = AcceptRule::kMatch;
+  std::unique_ptr<TreeBudget> budget_;
+  std::unique_ptr<DraftMethod> method_;
+};
+
+}  // namespace forerun

@@ -1,0 +1,120 @@
+#include "budget/auto_budget.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace forerun {
+namespace {
+
+// How much better a pass with drafts must look than one without: estimates are rough, and
+// drafting itself takes a little.
+constexpr double kMargin = 1.02;
+// While drafts do not pay: so many passes between two of them, at most.
+constexpr int kMaxPause = 8;
+// Drafts of which nothing is verified, before the pauses begin.
+constexpr int kPatience = 4;
+// How fast measured passes change the curve, and how far one of them can.
+constexpr double kCorrectionRate = 0.05;
+constexpr double kMaxCorrection = 1.5;
+
+}  // namespace
+
+AutoBudget::AutoBudget(CostCurve curve, const Options& options)
+    : curve_(std::move(curve)), options_(options), corrections_(curve_.points().size(), 1.0) {}
+
+int AutoBudget::max_nodes(RequestId request, const PassPlan& /*plan*/) {
+  RequestState& state = requests_[request];
+  state.has_draft = state.n_until_next == 0;
+  if (state.has_draft) return options_.max_nodes;
+  --state.n_until_next;
+  return 0;
+}
+
+void AutoBudget::choose(std::span<Proposal> proposals, const PassPlan& plan) {
+  candidates_.clear();
+  for (size_t i = 0; i < proposals.size(); ++i) {
+    const DraftTree& tree = *proposals[i].tree;
+    RequestAcceptance& acceptance = requests_[proposals[i].request].acceptance;
+    AcceptanceModel::propose(tree, acceptance);
+    acceptance_.estimate(tree, acceptance, chances_);
+    for (int32_t node = 0; node < tree.size(); ++node) {
+      candidates_.push_back({.chance = chances_[static_cast<size_t>(node)],
+                             .proposal = static_cast<int>(i),
+                             .node = node});
+    }
+  }
+  // Parents before children where chances are equal.
+  std::sort(candidates_.begin(), candidates_.end(), [](const Candidate& a, const Candidate& b) {
+    if (a.chance != b.chance) return a.chance > b.chance;
+    return a.proposal != b.proposal ? a.proposal < b.proposal : a.node < b.node;
+  });
+
+  // The best number of candidates to take.
+  const int n_fixed = plan.n_decoding + plan.n_prompt_rows;
+  n_kept_.assign(proposals.size(), 0);
+  double attention = 0;
+  for (const Proposal& proposal : proposals) attention += curve_.attention(1, proposal.n_context);
+  double expected = plan.n_decoding;
+  double best_rate = kMargin * expected / (curve_.rows(n_fixed) * correction(n_fixed) + attention);
+  size_t n_best = 0;
+  for (size_t k = 0; k < candidates_.size(); ++k) {
+    const auto i = static_cast<size_t>(candidates_[k].proposal);
+    const int n_rows = ++n_kept_[i];
+    attention += curve_.attention(n_rows + 1, proposals[i].n_context) -
+                 curve_.attention(n_rows, proposals[i].n_context);
+    expected += candidates_[k].chance;
+    const int n = n_fixed + static_cast<int>(k) + 1;
+    const double rate = expected / (curve_.rows(n) * correction(n) + attention);
+    if (rate > best_rate) {
+      best_rate = rate;
+      n_best = k + 1;
+    }
+  }
+
+  std::vector<std::vector<bool>> keep(proposals.size());
+  for (size_t i = 0; i < proposals.size(); ++i) {
+    keep[i].assign(static_cast<size_t>(proposals[i].tree->size()), false);
+  }
+  for (size_t k = 0; k < n_best; ++k) {
+    keep[static_cast<size_t>(candidates_[k].proposal)][static_cast<size_t>(candidates_[k].node)] = true;
+  }
+  for (size_t i = 0; i < proposals.size(); ++i) {
+    RequestState& state = requests_[proposals[i].request];
+    proposals[i].tree->prune(keep[i]);
+    if (!proposals[i].tree->empty()) {
+      state.n_idle = 0;
+    } else if (state.has_draft && ++state.n_idle > kPatience) {
+      state.n_until_next = std::min(state.n_idle - kPatience, kMaxPause);
+    }
+  }
+}
+
+void AutoBudget::observe(const Outcome& outcome) {
+  acceptance_.observe(outcome.tokens, requests_[outcome.request].acceptance);
+}
+
+double AutoBudget::correction(int n_rows) const {
+  const auto& points = curve_.points();
+  size_t i = 0;
+  while (i + 1 < points.size() && points[i + 1].n_rows <= n_rows) ++i;
+  return corrections_[i];
+}
+
+void AutoBudget::observe(const PassCost& cost) {
+  const auto& points = curve_.points();
+  if (cost.plan.n_prompt_rows > 0 || cost.n_rows > points.back().n_rows) return;
+  const int n_per_request = std::max(1, cost.n_rows / cost.plan.n_decoding);
+  const double predicted = curve_.rows(cost.n_rows);
+  const double attention = curve_.attention(n_per_request, cost.n_context);
+  const double ratio =
+      std::clamp((cost.seconds - attention) / predicted, 1 / kMaxCorrection, kMaxCorrection);
+  size_t i = 0;
+  while (i + 1 < points.size() && points[i + 1].n_rows <= cost.n_rows) ++i;
+  corrections_[i] += kCorrectionRate * (ratio - corrections_[i]);
+}
+
+void AutoBudget::forget(RequestId request) {
+  requests_.erase(request);
+}
+
+}  // namespace forerun

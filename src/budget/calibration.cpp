@@ -1,0 +1,196 @@
+#include "budget/calibration.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "core/cache_folder.h"
+#include "core/check.h"
+#include "core/error.h"
+#include "core/hash.h"
+
+namespace forerun {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using Json = nlohmann::ordered_json;
+
+// Raised when what is measured, or how, changes.
+constexpr int kVersion = 1;
+constexpr int kRowCounts[] = {1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 16, 20, 24, 32, 48, 64};
+// With a slow model fewer row counts must do.
+constexpr int kFewRowCounts[] = {1, 2, 4, 8, 16, 32};
+constexpr double kSlowPass = 0.1;
+constexpr int kRounds = 5;
+constexpr int kShortContext = 32;
+constexpr int kLongContext = 2048;
+
+// A sequence of the cache, with text that was never computed: only its length counts.
+class FilledSequence {
+ public:
+  FilledSequence(KvCells& cells, int n_tokens) : cells_(cells), id_(cells.create()) {
+    std::vector<NodeId> path;
+    for (int i = 0; i < n_tokens; ++i) {
+      path.push_back(
+          cells.extend(id_, path.empty() ? std::nullopt : std::optional(path.back())).value());
+    }
+    cells.commit(id_, path);
+  }
+  ~FilledSequence() { cells_.remove(id_); }
+  FilledSequence(const FilledSequence&) = delete;
+  FilledSequence& operator=(const FilledSequence&) = delete;
+
+  SequenceId id() const { return id_; }
+
+ private:
+  KvCells& cells_;
+  SequenceId id_;
+};
+
+double time_pass(Executor& executor, SequenceId sequence, int n_rows) {
+  Pass pass;
+  for (int i = 0; i < n_rows; ++i) {
+    const auto parent = pass.rows.empty() ? std::nullopt : std::optional(pass.rows.back().node);
+    pass.rows.push_back({.sequence = sequence,
+                         .node = executor.cells().extend(sequence, parent).value(),
+                         .token = TokenId{(17 * i + 5) % executor.model().config().n_vocab},
+                         .logits = true});
+  }
+  const auto start = Clock::now();
+  try {
+    executor.forward(pass);
+  } catch (...) {
+    executor.cells().rollback(sequence);
+    throw;
+  }
+  const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
+  executor.cells().rollback(sequence);
+  return seconds;
+}
+
+double median(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+}  // namespace
+
+CostCurve calibrate(Executor& executor, const CalibrationOptions& options) {
+  const int n_free = executor.cells().n_free();
+  const int max_rows =
+      std::min({options.max_rows, executor.max_rows(), std::max(1, (n_free - kShortContext) / 4)});
+  const int n_long = std::min(kLongContext, (n_free - max_rows) / 2);
+  CHECK(n_long > kShortContext);
+  const FilledSequence near(executor.cells(), kShortContext);
+  const FilledSequence far(executor.cells(), n_long);
+  for (int i = 0; i < 2; ++i) time_pass(executor, near.id(), 1);  // the first builds the graph
+  const bool is_slow = time_pass(executor, near.id(), 1) > kSlowPass;
+
+  std::vector<int> counts;
+  for (const int n : is_slow ? std::span<const int>(kFewRowCounts) : std::span<const int>(kRowCounts)) {
+    if (n <= max_rows) counts.push_back(n);
+  }
+  // Round after round over all of them, so that a disturbance does not hit one alone. The
+  // first round builds the graphs.
+  std::vector<std::vector<double>> times(counts.size()), far_times(counts.size());
+  const int n_rounds = is_slow ? 2 : kRounds;
+  for (int round = 0; round <= n_rounds; ++round) {
+    for (size_t i = 0; i < counts.size(); ++i) {
+      const double near_seconds = time_pass(executor, near.id(), counts[i]);
+      const double far_seconds = time_pass(executor, far.id(), counts[i]);
+      if (round > 0 || is_slow) {
+        times[i].push_back(near_seconds);
+        far_times[i].push_back(far_seconds);
+      }
+      if (options.progress) {
+        options.progress((round + static_cast<double>(i + 1) / static_cast<double>(counts.size())) /
+                         (n_rounds + 1));
+      }
+    }
+  }
+  std::vector<CostPoint> points;
+  for (size_t i = 0; i < counts.size(); ++i) {
+    const double seconds = median(times[i]);
+    const double slope = (median(far_times[i]) - seconds) / (n_long - kShortContext);
+    points.push_back(
+        {.n_rows = counts[i], .seconds = seconds, .seconds_per_token = std::max(0.0, slope)});
+  }
+  return CostCurve(std::move(points));
+}
+
+std::string calibration_key(Executor& executor) {
+  const Device& device = executor.model().device();
+  StableHash hash;
+  hash.add(executor.model().fingerprint());
+  hash.add(device.info().name);
+  hash.add(device.info().description);
+  hash.add(static_cast<uint64_t>(device.n_threads()));
+  hash.add(device.kernels() != nullptr ? device.kernels()->name : "");
+  hash.add(ggml_type_name(executor.cache().keys(0)->type));
+  hash.add(FORERUN_VERSION);
+  return fmt::format("{:016x}", hash.value());
+}
+
+std::filesystem::path calibration_folder() {
+  return cache_folder() / "calibration";
+}
+
+std::optional<CostCurve> load_curve(const std::filesystem::path& folder, const std::string& key) {
+  std::ifstream stream(folder / (key + ".json"));
+  const Json json = Json::parse(stream, nullptr, /*allow_exceptions=*/false);
+  if (!json.is_object() || json.value("version", 0) != kVersion) return std::nullopt;
+  const Json list = json.value("points", Json());
+  std::vector<CostPoint> points;
+  for (const Json& entry : list.is_array() ? list : Json::array()) {
+    if (!entry.is_array() || entry.size() != 3) return std::nullopt;
+    for (const Json& number : entry) {
+      if (!number.is_number()) return std::nullopt;
+    }
+    const CostPoint point{.n_rows = entry[0].get<int>(),
+                          .seconds = entry[1].get<double>(),
+                          .seconds_per_token = entry[2].get<double>()};
+    const bool ascending = points.empty() ? point.n_rows > 0 : point.n_rows > points.back().n_rows;
+    if (!ascending || !(point.seconds > 0) || !(point.seconds_per_token >= 0)) return std::nullopt;
+    points.push_back(point);
+  }
+  if (points.empty()) return std::nullopt;
+  return CostCurve(std::move(points));
+}
+
+void save_curve(const std::filesystem::path& folder, const std::string& key, const CostCurve& curve) {
+  Json points = Json::array();
+  for (const CostPoint& point : curve.points()) {
+    points.push_back({point.n_rows, point.seconds, point.seconds_per_token});
+  }
+  std::error_code failed;
+  std::filesystem::create_directories(folder, failed);
+  const auto path = folder / (key + ".json");
+  const auto temporary = folder / fmt::format("{}.{}.tmp", key, ::getpid());
+  std::ofstream stream(temporary);
+  stream << Json{{"version", kVersion}, {"points", points}} << "\n";
+  stream.close();
+  if (stream.good()) std::filesystem::rename(temporary, path, failed);
+  if (!stream.good() || failed) {
+    std::filesystem::remove(temporary, failed);
+    fail(ErrorCode::kIo, "cannot write {}", path.string());
+  }
+}
+
+CostCurve calibrated(Executor& executor, const CalibrationOptions& options) {
+  const std::string key = calibration_key(executor);
+  if (auto kept = load_curve(calibration_folder(), key)) return std::move(*kept);
+  CostCurve curve = calibrate(executor, options);
+  try {
+    save_curve(calibration_folder(), key, curve);
+  } catch (const Error&) {
+    // A folder that cannot be written costs a second the next time, nothing more.
+  }
+  return curve;
+}
+
+}  // namespace forerun

@@ -1,0 +1,41 @@
+// Measures what passes cost on this machine, with this model, device and thread count.
+//
+// Takes a second or so for a small model; the result is kept in a file and measured again
+// when anything that it depends on changes.
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "budget/cost_curve.h"
+#include "model/executor.h"
+
+namespace forerun {
+
+struct CalibrationOptions {
+  int max_rows = 64;  // the largest pass that is measured
+  // Gets the share that is done. May be empty.
+  std::function<void(double)> progress = {};
+};
+
+// Measures passes over random tokens. The executor's cache has a few hundred free cells;
+// it is as before afterwards. Throws Error when the device fails.
+CostCurve calibrate(Executor& executor, const CalibrationOptions& options = {});
+
+// What a curve depends on: another one is measured when this is another.
+std::string calibration_key(Executor& executor);
+
+// ${XDG_CACHE_HOME:-~/.cache}/forerun/calibration
+std::filesystem::path calibration_folder();
+
+// The file of a key in a folder. load: nullopt when there is none, or it is damaged, which
+// is the same: it is measured again. save replaces it in one step; throws Error{kIo}.
+std::optional<CostCurve> load_curve(const std::filesystem::path& folder, const std::string& key);
+void save_curve(const std::filesystem::path& folder, const std::string& key, const CostCurve& curve);
+
+// The kept curve, or a new one, which is then kept if the folder can be written.
+CostCurve calibrated(Executor& executor, const CalibrationOptions& options = {});
+
+}  // namespace forerun

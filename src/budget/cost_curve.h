@@ -1,0 +1,41 @@
+// How long a pass of the model takes: what verifying a draft costs.
+//
+// The time of a pass is that of its rows, whatever they are, and that of attention, which
+// grows with the text each request has:
+//
+//   seconds = rows(n) + sum over requests of attention(n_i) * context_i
+//
+// Both are tables measured on this machine (calibration.h), not formulas: with some
+// kernels 4 rows cost less than 3. Between measured numbers of rows it interpolates.
+#pragma once
+
+#include <vector>
+
+namespace forerun {
+
+struct CostPoint {
+  int n_rows;
+  double seconds;            // of a pass with next to no context
+  double seconds_per_token;  // more for each token of context
+};
+
+class CostCurve {
+ public:
+  // At least one point, in ascending order of rows.
+  explicit CostCurve(std::vector<CostPoint> points);
+
+  const std::vector<CostPoint>& points() const { return points_; }
+
+  // Of a pass of `n_rows` rows, all requests together, without context.
+  double rows(int n_rows) const;
+  // More for one request with `n_rows` rows of these and `n_context` tokens.
+  double attention(int n_rows, int n_context) const;
+
+ private:
+  // Interpolates `value`; past the last point it grows as fast as the rows.
+  double at(int n_rows, double CostPoint::*value) const;
+
+  std::vector<CostPoint> points_;
+};
+
+}  // namespace forerun

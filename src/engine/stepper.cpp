@@ -1,0 +1,366 @@
+#include "engine/stepper.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "core/check.h"
+#include "core/error.h"
+
+namespace forerun {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+double ms_since(Clock::time_point start) {
+  return 1e3 * seconds_since(start);
+}
+
+// The model's tokens behind the nodes of a tree, drawn when asked for.
+class PassTargets final : public TargetTokens {
+ public:
+  PassTargets(const RunningRequest& request, const DraftTree& tree, const PassResult& result,
+              size_t first_row, SamplerScratch& scratch)
+      : request_(request), tree_(tree), result_(result), first_row_(first_row), scratch_(scratch) {}
+
+  TokenId after(int32_t node) const override {
+    SamplerState state = request_.state();
+    accept_path(node, state);
+    const Position position{static_cast<int32_t>(request_.text().size()) + tree_.depth(node)};
+    return request_.sampler().sample(result_.logits(first_row_ + static_cast<size_t>(node + 1)), state,
+                                     position, scratch_);
+  }
+
+ private:
+  void accept_path(int32_t node, SamplerState& state) const {
+    if (node == kRoot) return;
+    accept_path(tree_[node].parent, state);
+    state.accept(tree_[node].token);
+  }
+
+  const RunningRequest& request_;
+  const DraftTree& tree_;
+  const PassResult& result_;
+  size_t first_row_;
+  SamplerScratch& scratch_;
+};
+
+}  // namespace
+
+Stepper::Stepper(Executor& executor, const Vocabulary& vocabulary, const StepperOptions& options)
+    : executor_(executor),
+      vocabulary_(vocabulary),
+      options_(options),
+      slots_(executor, options.n_slots, options.n_context) {
+  CHECK(options.n_slots <= executor.max_rows());
+}
+
+RequestId Stepper::submit(Request request, const Speculation& speculation) {
+  CHECK((speculation.method == nullptr) == (speculation.budget == nullptr));
+  auto active = std::make_unique<Active>();
+  active->request = std::make_unique<RunningRequest>(
+      std::move(request), vocabulary_,
+      RunningRequest::Limits{.n_vocab = executor_.model().config().n_vocab,
+                             .n_context = options_.n_context});
+  active->id = RequestId{n_submitted_++};
+  active->speculation = speculation;
+  active_.push_back(std::move(active));
+  return active_.back()->id;
+}
+
+void Stepper::cancel(RequestId request) {
+  for (const auto& active : active_) {
+    if (active->id == request) active->is_cancelled = true;
+  }
+}
+
+std::optional<RequestResult> Stepper::take(RequestId request) {
+  auto node = results_.extract(request);
+  if (node.empty()) return std::nullopt;
+  return std::move(node.mapped());
+}
+
+int Stepper::n_reading() const {
+  return static_cast<int>(std::count_if(active_.begin(), active_.end(),
+                                        [](const auto& active) { return !active->is_decoding(); }));
+}
+
+bool Stepper::step() {
+  end_cancelled();
+  admit();
+  if (active_.empty()) return false;
+  draft();
+  fill_pass();
+  forward();
+  for (size_t i = 0; i < active_.size(); ++i) {
+    if (active_[i]->n_rows > 0) advance(*active_[i]);
+  }
+  std::erase_if(active_, [](const auto& active) { return active->request == nullptr; });
+  return true;
+}
+
+void Stepper::end_cancelled() {
+  for (const auto& active : active_) {
+    if (!active->is_cancelled && !active->request->is_cancelled()) continue;
+    end(*active, active->request->finish(StopReason::kCancelled));
+  }
+  std::erase_if(active_, [](const auto& active) { return active->request == nullptr; });
+}
+
+void Stepper::admit() {
+  for (const auto& active : active_) {
+    if (active->slot != nullptr) continue;
+    const auto prompt = active->request->prompt();
+    active->slot = slots_.acquire(prompt);
+    if (active->slot == nullptr) return;
+    active->phase_start = Clock::now();
+    Timings& timings = active->request->timings();
+    timings.n_cached = static_cast<int>(active->slot->text.size());
+    timings.n_prompt = static_cast<int>(prompt.size()) - timings.n_cached;
+    if (active->speculation.method == nullptr) continue;
+    active->drafter = active->speculation.method->begin(prompt);
+    active->request->speculation().draft_ms += ms_since(active->phase_start);
+  }
+}
+
+void Stepper::draft() {
+  plan_ = {};
+  size_t n_unread = 0;
+  for (const auto& active : active_) {
+    if (active->is_decoding()) {
+      ++plan_.n_decoding;
+    } else if (active->slot != nullptr) {
+      n_unread += active->request->prompt().size() - active->slot->text.size();
+    }
+    active->tree.clear();
+  }
+  const int room = executor_.max_rows() - plan_.n_decoding;
+  plan_.n_prompt_rows = static_cast<int>(std::min(n_unread, static_cast<size_t>(room)));
+  for (auto& [budget, proposals] : proposals_) proposals.clear();
+  for (const auto& active : active_) {
+    if (!active->is_decoding() || active->drafter == nullptr) continue;
+    draft(*active, room / plan_.n_decoding);
+    proposals_[active->speculation.budget].push_back(
+        {.request = active->id,
+         .n_context = static_cast<int>(active->request->text().size()),
+         .tree = &active->tree});
+  }
+  for (auto& [budget, proposals] : proposals_) {
+    if (!proposals.empty()) budget->choose(proposals, plan_);
+  }
+}
+
+void Stepper::draft(Active& active, int max_nodes) {
+  const auto start = Clock::now();
+  // The text's last token is a row too, and what lies past the end of the context or of the
+  // answer cannot be accepted.
+  const int room = options_.n_context - static_cast<int>(active.slot->text.size()) - 1;
+  const int depth = std::min(room, active.request->n_left() - 1);
+  const int n = std::min({max_nodes, room, active.speculation.budget->max_nodes(active.id, plan_)});
+  if (n > 0 && depth > 0) active.drafter->draft({.max_nodes = n, .max_depth = depth}, active.tree);
+  CHECK(active.tree.size() <= std::max(n, 0) && active.tree.max_depth() <= std::max(depth, 0));
+  active.request->speculation().draft_ms += ms_since(start);
+}
+
+void Stepper::fill_pass() {
+  pass_.rows.clear();
+  nodes_.clear();
+  for (const auto& active : active_) {
+    active->n_rows = 0;
+    if (active->is_decoding()) add_tree_rows(*active);
+  }
+  for (const auto& active : active_) {
+    if (active->slot == nullptr || active->is_decoding()) continue;
+    const auto max_rows = static_cast<size_t>(executor_.max_rows());
+    const size_t n_read = active->slot->text.size();
+    // Parts of a prompt end on a fixed grid of positions, so that it is computed the same
+    // way however much of it was there already.
+    const size_t n = std::min({active->request->prompt().size() - n_read, max_rows - n_read % max_rows,
+                               max_rows - pass_.rows.size()});
+    if (n > 0) add_prompt_rows(*active, n);
+  }
+}
+
+void Stepper::add_tree_rows(Active& active) {
+  KvCells& cells = executor_.cells();
+  const SequenceId sequence = active.slot->sequence;
+  active.first_row = pass_.rows.size();
+  active.n_rows = 1 + static_cast<size_t>(active.tree.size());
+  const NodeId root = cells.extend(sequence).value();
+  nodes_.push_back(root);
+  pass_.rows.push_back(
+      {.sequence = sequence, .node = root, .token = active.request->text().back(), .logits = true});
+  for (const DraftNode& node : active.tree.nodes()) {
+    const NodeId parent = nodes_[active.first_row + static_cast<size_t>(node.parent + 1)];
+    nodes_.push_back(cells.extend(sequence, parent).value());
+    pass_.rows.push_back(
+        {.sequence = sequence, .node = nodes_.back(), .token = node.token, .logits = true});
+  }
+}
+
+void Stepper::add_prompt_rows(Active& active, size_t n) {
+  const auto prompt = active.request->prompt();
+  const size_t n_read = active.slot->text.size();
+  active.first_row = pass_.rows.size();
+  active.n_rows = n;
+  std::optional<NodeId> parent;
+  for (size_t i = n_read; i < n_read + n; ++i) {
+    parent = executor_.cells().extend(active.slot->sequence, parent);
+    nodes_.push_back(parent.value());
+    pass_.rows.push_back({.sequence = active.slot->sequence,
+                          .node = *parent,
+                          .token = prompt[i],
+                          .logits = i + 1 == prompt.size()});
+  }
+}
+
+void Stepper::forward() {
+  const auto start = Clock::now();
+  try {
+    pass_result_ = &executor_.forward(pass_);
+  } catch (...) {
+    for (const auto& active : active_) {
+      if (active->slot != nullptr) executor_.cells().rollback(active->slot->sequence);
+    }
+    throw;
+  }
+  pass_seconds_ = seconds_since(start);
+  if (plan_.n_decoding == 0) return;
+  PassCost cost{.plan = plan_,
+                .n_rows = static_cast<int>(pass_.rows.size()),
+                .n_context = 0,
+                .seconds = pass_seconds_};
+  for (const auto& active : active_) {
+    if (active->is_decoding()) cost.n_context += static_cast<int>(active->request->text().size());
+  }
+  for (auto& [budget, proposals] : proposals_) {
+    if (!proposals.empty()) budget->observe(cost);
+  }
+}
+
+void Stepper::advance(Active& active) {
+  try {
+    const auto reason = active.is_decoding() ? after_tree(active) : after_prompt(active);
+    if (reason) end(active, active.request->finish(*reason));
+  } catch (const Error&) {
+    // Its own fault (no token is allowed any more): it fails alone.
+    end(active, std::current_exception());
+  }
+}
+
+std::optional<StopReason> Stepper::after_prompt(Active& active) {
+  RunningRequest& request = *active.request;
+  std::vector<TokenId>& text = active.slot->text;
+  executor_.cells().commit(active.slot->sequence, {&nodes_[active.first_row], active.n_rows});
+  const auto read = request.prompt().subspan(text.size(), active.n_rows);
+  text.insert(text.end(), read.begin(), read.end());
+  if (text.size() < request.prompt().size()) return std::nullopt;
+  request.timings().prompt_ms = ms_since(active.phase_start);
+  active.phase_start = Clock::now();
+  if (request.n_left() == 0) return StopReason::kLimit;
+  const auto logits = pass_result_->logits(active.first_row + active.n_rows - 1);
+  const Position position{static_cast<int32_t>(request.text().size())};
+  const TokenId token = request.sampler().sample(logits, request.state(), position, sampler_scratch_);
+  const auto reason = request.take(token, logits, std::nullopt, logprob_scratch_);
+  if (!reason && active.drafter != nullptr) active.drafter->append({&token, 1});
+  if (reason) return reason;
+  return static_cast<int>(text.size()) == options_.n_context ? std::optional(StopReason::kContextFull)
+                                                             : std::nullopt;
+}
+
+std::optional<StopReason> Stepper::after_tree(Active& active) {
+  RunningRequest& request = *active.request;
+  const auto start = Clock::now();
+  const auto logits = [&](int32_t node) {
+    return pass_result_->logits(active.first_row + static_cast<size_t>(node + 1));
+  };
+  const Position position{static_cast<int32_t>(request.text().size())};
+  verify({.tree = active.tree,
+          .logits = logits,
+          .sampler = request.sampler(),
+          .state = request.state(),
+          .position = position},
+         active.speculation.accept, sampler_scratch_, verdict_);
+  if (active.drafter != nullptr && !active.tree.empty()) {
+    active.drafter->observe(active.tree, PassTargets(request, active.tree, *pass_result_,
+                                                     active.first_row, sampler_scratch_));
+  }
+
+  // The accepted tokens become text, one after the other, until one of them ends it.
+  const size_t n_before = request.text().size();
+  int64_t n_given = 0;
+  std::optional<StopReason> reason;
+  path_.assign(1, nodes_[active.first_row]);
+  int32_t at = kRoot;
+  for (const int32_t node : verdict_.path) {
+    ++n_given;
+    reason =
+        request.take(active.tree[node].token, logits(at), active.tree[node].source, logprob_scratch_);
+    if (request.text().size() > n_before + path_.size() - 1) {
+      path_.push_back(nodes_[active.first_row + static_cast<size_t>(node + 1)]);
+    }
+    if (reason) break;
+    at = node;
+  }
+  verdict_.path.resize(path_.size() - 1);
+  if (!reason) {
+    ++n_given;
+    reason = request.take(verdict_.next, logits(at), std::nullopt, logprob_scratch_);
+  }
+
+  std::vector<TokenId>& text = active.slot->text;
+  executor_.cells().commit(active.slot->sequence, path_);
+  const auto committed = request.text().subspan(text.size(), path_.size());
+  text.insert(text.end(), committed.begin(), committed.end());
+  count(active);
+  const auto grown = request.text().subspan(n_before);
+  request.speculation().n_tokens += n_given;
+  request.speculation().sample_ms += ms_since(start);
+  if (active.drafter != nullptr) {
+    const auto append_start = Clock::now();
+    active.drafter->append(grown);
+    active.speculation.budget->observe(Outcome{.request = active.id, .tokens = grown});
+    request.speculation().draft_ms += ms_since(append_start);
+  }
+  if (reason) return reason;
+  return static_cast<int>(text.size()) == options_.n_context ? std::optional(StopReason::kContextFull)
+                                                             : std::nullopt;
+}
+
+void Stepper::count(Active& active) {
+  SpeculationStatistics& statistics = active.request->speculation();
+  const DraftTree& tree = active.tree;
+  statistics.n_steps += 1;
+  statistics.pass_ms +=
+      1e3 * pass_seconds_ * static_cast<double>(active.n_rows) / static_cast<double>(pass_.rows.size());
+  statistics.by_depth.resize(
+      std::max(statistics.by_depth.size(), static_cast<size_t>(tree.max_depth())));
+  const auto add = [&](int32_t node, const DraftCounts& counts) {
+    statistics.by_source[static_cast<size_t>(tree[node].source)].add(counts);
+    statistics.by_depth[static_cast<size_t>(tree.depth(node) - 1)].add(counts);
+  };
+  for (int32_t node = 0; node < tree.size(); ++node) add(node, {.n_drafted = 1});
+  for (const int32_t node : verdict_.tested) add(node, {.n_tested = 1});
+  for (const int32_t node : verdict_.path) add(node, {.n_accepted = 1});
+}
+
+void Stepper::end(Active& active, RequestResult result) {
+  if (auto* generation = std::get_if<Generation>(&result)) {
+    const bool answering = active.slot != nullptr && active.is_decoding();
+    if (answering) generation->timings.predicted_ms = ms_since(active.phase_start);
+    statistics_.add(generation->speculation);
+    if (generation->stop_reason != StopReason::kCancelled) {
+      if (active.drafter != nullptr) active.drafter->finish();
+      const auto& on_answer = active.speculation.on_answer;
+      if (on_answer) on_answer(active.request->prompt(), active.request->answer());
+    }
+  }
+  if (active.drafter != nullptr) active.speculation.budget->forget(active.id);
+  if (active.slot != nullptr) slots_.release(*active.slot);
+  active.request = nullptr;
+  results_.emplace(active.id, std::move(result));
+}
+
+}  // namespace forerun

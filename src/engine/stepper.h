@@ -1,0 +1,131 @@
+// Answers many requests at once, a pass of the model at a time.
+//
+// step() is the whole life of a token:
+//
+//   admit      waiting requests take free slots of the KV cache
+//   draft      each decoding request's drafter proposes a tree, the budget prunes it
+//   forward    one pass over all trees and as much of the new prompts as fits
+//   verify     the accepted path of each tree becomes text, the rest is forgotten
+//
+// Requests do not influence each other's text: each has its own sampler, seed and drafter,
+// and on CPUs the bits of a row do not depend on the others of a pass.
+//
+// Not thread-safe: use it from the thread that the model's device belongs to.
+#pragma once
+
+#include <chrono>
+#include <exception>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <variant>
+#include <vector>
+
+#include "budget/tree_budget.h"
+#include "draft/drafter.h"
+#include "engine/running_request.h"
+#include "engine/slots.h"
+#include "model/executor.h"
+#include "sampling/logprobs.h"
+#include "text/vocabulary.h"
+#include "verify/verify.h"
+
+namespace forerun {
+
+struct StepperOptions {
+  int n_slots = 1;       // requests that are answered at once; the others wait
+  int n_context = 4096;  // tokens that each may have
+};
+
+// How a request is speculated on: not at all, or with a method and a budget, which outlive
+// it.
+struct Speculation {
+  DraftMethod* method = nullptr;
+  TreeBudget* budget = nullptr;
+  AcceptRule accept = AcceptRule::kMatch;
+  // Gets the prompt and the answer when the request ends in good order. May be empty.
+  std::function<void(std::span<const TokenId> prompt, std::span<const TokenId> answer)> on_answer = {};
+};
+
+// What comes of a request: an answer, or the Error that ended it.
+using RequestResult = std::variant<Generation, std::exception_ptr>;
+
+class Stepper {
+ public:
+  // Both outlive it. The executor's cache has n_slots * n_context cells or more.
+  Stepper(Executor& executor, const Vocabulary& vocabulary, const StepperOptions& options);
+
+  // Throws Error when the request makes no sense; others are not affected.
+  RequestId submit(Request request, const Speculation& speculation = {});
+  void cancel(RequestId request);
+
+  // Computes one pass. false: there was nothing to do. Throws Error when the device fails;
+  // the requests that were in the pass are as before it.
+  bool step();
+
+  // How many requests wait, or have a prompt that is not read yet.
+  int n_reading() const;
+
+  // What came of a request that is over; once. nullopt: it is not over.
+  std::optional<RequestResult> take(RequestId request);
+
+  // Of all requests so far.
+  const SpeculationStatistics& statistics() const { return statistics_; }
+
+  Slots& slots() { return slots_; }
+
+ private:
+  struct Active {
+    RequestId id;
+    std::unique_ptr<RunningRequest> request;
+    Slot* slot = nullptr;  // nullptr: waits
+    Speculation speculation;
+    std::unique_ptr<Drafter> drafter;  // nullptr: none
+    bool is_cancelled = false;
+    std::chrono::steady_clock::time_point phase_start{};  // of reading the prompt, of answering
+    DraftTree tree;
+    // Of this pass.
+    size_t first_row = 0;
+    size_t n_rows = 0;
+
+    bool is_decoding() const { return slot != nullptr && slot->text.size() >= request->prompt().size(); }
+  };
+
+  void admit();
+  void end_cancelled();
+  void draft();
+  void draft(Active& active, int max_nodes);
+  void fill_pass();
+  void add_tree_rows(Active& active);
+  void add_prompt_rows(Active& active, size_t n);
+  void forward();
+  void advance(Active& active);
+  std::optional<StopReason> after_prompt(Active& active);
+  std::optional<StopReason> after_tree(Active& active);
+  void count(Active& active);
+  void end(Active& active, RequestResult result);
+
+  Executor& executor_;
+  const Vocabulary& vocabulary_;
+  StepperOptions options_;
+  Slots slots_;
+  int64_t n_submitted_ = 0;
+  std::vector<std::unique_ptr<Active>> active_;  // in the order they came; those with slots first
+  std::map<RequestId, RequestResult> results_;
+  SpeculationStatistics statistics_;
+
+  // Reused from pass to pass.
+  Pass pass_;
+  PassPlan plan_{};
+  double pass_seconds_ = 0;
+  const PassResult* pass_result_ = nullptr;
+  std::vector<NodeId> nodes_;
+  std::vector<NodeId> path_;
+  std::map<TreeBudget*, std::vector<Proposal>> proposals_;
+  Verdict verdict_;
+  SamplerScratch sampler_scratch_;
+  LogprobScratch logprob_scratch_;
+};
+
+}  // namespace forerun
