@@ -5,6 +5,7 @@
 #   make demo    build, fetch the default model, answer a prompt
 #   make test    build, fetch and make the models, run every test (CUDA=1: those of build-cuda)
 #   make test-emulated  the kernels' tests as the other architecture has them (ARM64, x86-64)
+#   make install the program and the library (PREFIX=/usr/local; examples/ uses it)
 #   make models  fetch the second real model, make the derived ones
 #   make setup   only what the build needs: packages and llama.cpp's sources
 #   make format  format all C++ sources
@@ -20,7 +21,7 @@ demo_prompt := Explain in two sentences why the sky is blue.
 
 # Steps depend on each other in ways make cannot see; the compilers run in parallel.
 .NOTPARALLEL:
-.PHONY: build setup demo test test-emulated models format clean
+.PHONY: build setup demo install test test-emulated models format clean
 .DEFAULT_GOAL := build
 export FORERUN_LLAMA_CPP
 export FORERUN_REQUANTIZE := $(CURDIR)/$(folder)/bin/forerun-requantize
@@ -35,6 +36,10 @@ setup:
 demo: build
 	@$(models) fetch smollm2
 	@$(folder)/bin/forerun run -p "$(demo_prompt)"
+
+install: setup
+	@scripts/build.sh $(preset) forerun forerun_library
+	@cmake --install $(folder) --prefix $(or $(PREFIX),/usr/local)
 
 models: setup
 	@scripts/build.sh $(preset) forerun_requantize

@@ -12,8 +12,8 @@
 #include "cli/line_editor.h"
 #include "cli/model_options.h"
 #include "cli/output.h"
+#include "cli/speculation_options.h"
 #include "core/error.h"
-#include "engine/generator.h"
 
 namespace forerun {
 namespace {
@@ -21,6 +21,7 @@ namespace {
 struct ChatOptions {
   ModelOptions model;
   GenerationFlags generation;
+  SpeculationFlags speculation;
   std::string system;
 };
 
@@ -33,12 +34,10 @@ constexpr const char* kHelp =
 
 class Conversation {
  public:
-  Conversation(const ChatOptions& options, const LoadedModel& loaded)
-      : loaded_(loaded),
-        options_(generation_options(options.generation, loaded.vocabulary)),
-        system_(options.system),
-        executor_(loaded.model, executor_options(options.model, loaded.model->config())),
-        generator_(executor_, loaded.vocabulary) {
+  Conversation(const ChatOptions& options, Engine& engine)
+      : engine_(engine),
+        options_(generation_options(options.generation, engine.n_vocab())),
+        system_(options.system) {
     reset();
   }
 
@@ -51,12 +50,11 @@ class Conversation {
   Generation answer(const std::string& text) {
     messages_.push_back({.role = "user", .content = text});
     try {
-      const std::string rendered =
-          loaded_.chat_template->render(messages_, /*add_generation_prompt=*/true);
       InterruptGuard::take();  // one that was meant for the line before
-      Generation generation =
-          generator_.generate(loaded_.vocabulary.tokenize_rendered(rendered), options_,
-                              {.on_text = print_text, .is_cancelled = InterruptGuard::take});
+      Generation generation = engine_.generate({.prompt = engine_.chat_prompt(messages_),
+                                                .options = options_,
+                                                .on_text = print_text,
+                                                .is_cancelled = InterruptGuard::take});
       messages_.push_back({.role = "assistant", .content = generation.text});
       return generation;
     } catch (...) {
@@ -66,21 +64,21 @@ class Conversation {
   }
 
  private:
-  const LoadedModel& loaded_;
+  Engine& engine_;
   GenerationOptions options_;
   std::string system_;
-  Executor executor_;
-  Generator generator_;
   std::vector<ChatMessage> messages_;
 };
 
 void chat(const ChatOptions& options) {
-  const LoadedModel loaded = load(options.model);
-  if (!loaded.chat_template) {
+  EngineOptions engine_opts = engine_options(options.model);
+  engine_opts.speculation = options.speculation.options();
+  Engine engine(engine_opts);
+  if (!engine.has_chat_template()) {
     fail(ErrorCode::kUnsupported,
          "this model has no chat template; use 'forerun run' to continue a text");
   }
-  Conversation conversation(options, loaded);
+  Conversation conversation(options, engine);
   const InterruptGuard interrupts;
   LineEditor editor("> ");
   bool statistics = true;
@@ -121,6 +119,7 @@ void add_chat_command(CLI::App& app) {
   add_model_options(*command, options->model);
   add_context_options(*command, options->model);
   add_generation_options(*command, options->generation);
+  add_speculation_options(*command, options->speculation);
   command->footer(std::string("While it runs:\n") + kHelp);
   command->callback([options] { chat(*options); });
 }

@@ -10,6 +10,10 @@ void add_run_command(CLI::App& app);
 void add_chat_command(CLI::App& app);
 void add_info_command(CLI::App& app);
 void add_tokenize_command(CLI::App& app);
+void add_datastore_command(CLI::App& app);
+void add_calibrate_command(CLI::App& app);
 void add_bench_command(CLI::App& app);
+// Below `bench`.
+void add_bench_spec_command(CLI::App& bench);
 
 }  // namespace forerun

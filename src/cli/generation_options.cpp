@@ -95,20 +95,20 @@ void add_generation_options(CLI::App& command, GenerationFlags& flags) {
       ->group(group);
 }
 
-GenerationOptions generation_options(const GenerationFlags& flags, const Vocabulary& vocabulary) {
+GenerationOptions generation_options(const GenerationFlags& flags, int n_vocab) {
   GenerationOptions options = flags.options;
   for (const std::string& bias : flags.logit_bias)
     options.sampling.logit_bias.push_back(parse_bias(bias));
   for (const int token : flags.stop_tokens) {
-    if (!vocabulary.contains(TokenId{token})) {
+    if (token < 0 || token >= n_vocab) {
       fail(ErrorCode::kInvalidArgument, "--stop-token {}: the vocabulary has tokens 0 to {}", token,
-           vocabulary.n_tokens() - 1);
+           n_vocab - 1);
     }
     options.stop_tokens.push_back(TokenId{token});
   }
   if (flags.n_logprobs >= 0) options.sampling.n_logprobs = flags.n_logprobs;
   if (flags.seed >= 0) options.sampling.seed = static_cast<uint64_t>(flags.seed);
-  validate(options.sampling, static_cast<int>(vocabulary.n_tokens()));
+  validate(options.sampling, n_vocab);
   return options;
 }
 

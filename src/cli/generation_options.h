@@ -1,12 +1,11 @@
 // Options about sampling and stopping, shared by the commands that generate text.
 #pragma once
 
+#include <forerun/generation.h>
+
 #include <CLI/CLI.hpp>
 #include <string>
 #include <vector>
-
-#include "engine/generation.h"
-#include "text/vocabulary.h"
 
 namespace forerun {
 
@@ -20,7 +19,7 @@ struct GenerationFlags {
 
 void add_generation_options(CLI::App& command, GenerationFlags& flags);
 
-// What the flags say, checked against the vocabulary. Throws Error.
-GenerationOptions generation_options(const GenerationFlags& flags, const Vocabulary& vocabulary);
+// What the flags say, checked against a vocabulary of `n_vocab` tokens. Throws Error.
+GenerationOptions generation_options(const GenerationFlags& flags, int n_vocab);
 
 }  // namespace forerun

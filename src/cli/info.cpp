@@ -12,6 +12,8 @@
 #include "cli/output.h"
 #include "gguf/gguf_file.h"
 #include "model/model.h"
+#include "text/chat_template.h"
+#include "text/vocabulary.h"
 
 namespace forerun {
 namespace {

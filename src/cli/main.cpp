@@ -41,6 +41,8 @@ int main(int argc, char** argv) {
   forerun::add_chat_command(app);
   forerun::add_info_command(app);
   forerun::add_tokenize_command(app);
+  forerun::add_datastore_command(app);
+  forerun::add_calibrate_command(app);
   forerun::add_bench_command(app);
   try {
     app.parse(argc, argv);

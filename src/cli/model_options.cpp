@@ -2,37 +2,42 @@
 
 #include <unistd.h>
 
-#include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <memory>
 
 #include "core/error.h"
 
 namespace forerun {
 namespace {
 
-constexpr int kDefaultContextLimit = 8192;
 constexpr int kMaxContext = 1 << 24;
 
 // A line on standard error, drawn over itself on a terminal.
 class ProgressLine {
  public:
-  void operator()(double share) {
+  void show(std::string_view what, double share) {
     using namespace std::chrono_literals;
+    if (what != what_) {
+      what_ = what;
+      start_ = std::chrono::steady_clock::now();
+      shown_ = -1;
+    }
     if (std::chrono::steady_clock::now() - start_ < 1s) return;
     const int percent = static_cast<int>(share * 100.0);
     if (percent == shown_) return;
     const bool terminal = ::isatty(STDERR_FILENO) != 0;
     if (terminal) {
-      std::fprintf(stderr, "\rloading %3d %%%s", percent, share >= 1.0 ? "\r\033[K" : "");
+      std::fprintf(stderr, "\r%s %3d %%%s", what_.c_str(), percent, share >= 1.0 ? "\r\033[K" : "");
     } else if (shown_ < 0 || share >= 1.0) {
-      std::fprintf(stderr, "loading %d %%\n", percent);
+      std::fprintf(stderr, "%s %d %%\n", what_.c_str(), percent);
     }
     shown_ = percent;
   }
 
  private:
-  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+  std::string what_;
+  std::chrono::steady_clock::time_point start_{};
   int shown_ = -1;
 };
 
@@ -59,24 +64,27 @@ void add_context_options(CLI::App& command, ModelOptions& options) {
       ->capture_default_str();
 }
 
-int default_context(const ModelConfig& config) {
-  return std::min(config.n_ctx_train, kDefaultContextLimit);
-}
-
-LoadedModel load(const ModelOptions& options) {
-  return load_model(resolve_model(options.model), options.device,
-                    [line = std::make_shared<ProgressLine>()](double share) { (*line)(share); });
+EngineOptions engine_options(const ModelOptions& options) {
+  EngineOptions engine;
+  engine.model = options.model;
+  engine.device = options.device.name;
+  engine.n_threads = options.device.n_threads;
+  engine.pin_threads = options.device.pin_threads;
+  engine.n_context = options.n_context;
+  engine.kv_type = options.kv_type;
+  engine.progress = [line = std::make_shared<ProgressLine>()](std::string_view what, double share) {
+    line->show(what, share);
+  };
+  engine.warn = [](std::string_view message) {
+    std::fprintf(stderr, "forerun: %.*s\n", static_cast<int>(message.size()), message.data());
+  };
+  return engine;
 }
 
 KvType kv_type(const ModelOptions& options) {
   const auto type = parse_kv_type(options.kv_type);
   if (type) return *type;
   fail(ErrorCode::kInvalidArgument, "--kv-type must be f16, f32 or q8_0, not '{}'", options.kv_type);
-}
-
-ExecutorOptions executor_options(const ModelOptions& options, const ModelConfig& config) {
-  return {.kv = {.n_cells = options.n_context > 0 ? options.n_context : default_context(config),
-                 .type = kv_type(options)}};
 }
 
 }  // namespace forerun

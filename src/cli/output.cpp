@@ -23,8 +23,8 @@ double per_token(double ms, int n) {
   return n > 0 ? ms / n : 0;
 }
 
-Json logprob_json(const TokenLogprob& entry, const Vocabulary& vocabulary) {
-  const std::string bytes = vocabulary.piece(entry.token, ControlTokens::kRendered);
+Json logprob_json(const TokenLogprob& entry, const Engine& engine) {
+  const std::string bytes = engine.piece(entry.token);
   Utf8Stream utf8;
   const std::string text = utf8.push(bytes) + utf8.flush();
   // JSON has no infinity; an impossible token has a very small probability instead.
@@ -59,8 +59,30 @@ Json timings_json(const Timings& timings) {
           {"predicted_per_second", timings.predicted_per_second()}};
 }
 
+Json counts_json(const DraftCounts& counts) {
+  return {{"drafted", counts.n_drafted}, {"tested", counts.n_tested}, {"accepted", counts.n_accepted}};
+}
+
+Json speculation_json(const SpeculationStatistics& statistics) {
+  Json object = counts_json(statistics.total());
+  object["steps"] = statistics.n_steps;
+  object["tokens_per_step"] = statistics.tokens_per_step();
+  object["accept_rate"] = statistics.accept_rate();
+  object["draft_ms"] = statistics.draft_ms;
+  object["pass_ms"] = statistics.pass_ms;
+  object["sample_ms"] = statistics.sample_ms;
+  Json& sources = object["by_source"] = Json::object();
+  for (size_t i = 0; i < statistics.by_source.size(); ++i) {
+    if (statistics.by_source[i].n_drafted == 0) continue;
+    sources[std::string(to_string(static_cast<DraftSource>(i)))] = counts_json(statistics.by_source[i]);
+  }
+  Json& depths = object["by_depth"] = Json::array();
+  for (const DraftCounts& counts : statistics.by_depth) depths.push_back(counts_json(counts));
+  return object;
+}
+
 Json generation_json(const Generation& generation, std::span<const TokenId> prompt,
-                     const Vocabulary& vocabulary) {
+                     const Engine& engine) {
   Json object{{"text", generation.text},
               {"tokens", ids(generation.tokens)},
               {"prompt_tokens", ids(prompt)},
@@ -69,22 +91,30 @@ Json generation_json(const Generation& generation, std::span<const TokenId> prom
   if (!generation.logprobs.empty()) {
     Json& list = object["logprobs"] = Json::array();
     for (const TokenLogprobs& token : generation.logprobs) {
-      Json entry = logprob_json(token.chosen, vocabulary);
+      Json entry = logprob_json(token.chosen, engine);
       Json& top = entry["top_logprobs"] = Json::array();
-      for (const TokenLogprob& candidate : token.top) top.push_back(logprob_json(candidate, vocabulary));
+      for (const TokenLogprob& candidate : token.top) top.push_back(logprob_json(candidate, engine));
       list.push_back(std::move(entry));
     }
   }
   object["timings"] = timings_json(generation.timings);
+  const DraftCounts drafts = generation.speculation.total();
+  object["timings"]["draft_n"] = drafts.n_drafted;
+  object["timings"]["draft_n_accepted"] = drafts.n_accepted;
+  object["speculation"] = speculation_json(generation.speculation);
   return object;
 }
 
 std::string statistics_line(const Generation& generation) {
   const Timings& t = generation.timings;
   const std::string cached = t.n_cached > 0 ? fmt::format(" (and {} from before)", t.n_cached) : "";
+  const DraftCounts drafts = generation.speculation.total();
+  const std::string drafted = drafts.n_drafted > 0 ? fmt::format(" ({} drafted, {} of them right)",
+                                                                 drafts.n_drafted, drafts.n_accepted)
+                                                   : "";
   return fmt::format(
-      "prompt: {} tokens{}, {:.1f} per second | answer: {} tokens, {:.1f} per second | {}", t.n_prompt,
-      cached, t.prompt_per_second(), t.n_predicted, t.predicted_per_second(),
+      "prompt: {} tokens{}, {:.1f} per second | answer: {} tokens, {:.1f} per second{} | {}", t.n_prompt,
+      cached, t.prompt_per_second(), t.n_predicted, t.predicted_per_second(), drafted,
       in_words(generation.stop_reason));
 }
 

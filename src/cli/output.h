@@ -1,13 +1,12 @@
 // How results are shown: JSON objects, and the line of statistics.
 #pragma once
 
+#include <forerun/engine.h>
+
 #include <nlohmann/json.hpp>
 #include <span>
 #include <string>
 #include <string_view>
-
-#include "engine/generation.h"
-#include "text/vocabulary.h"
 
 namespace forerun {
 
@@ -15,7 +14,10 @@ namespace forerun {
 nlohmann::ordered_json timings_json(const Timings& timings);
 
 nlohmann::ordered_json generation_json(const Generation& generation, std::span<const TokenId> prompt,
-                                       const Vocabulary& vocabulary);
+                                       const Engine& engine);
+
+// Drafted, tested and accepted tokens, and where the time went.
+nlohmann::ordered_json speculation_json(const SpeculationStatistics& statistics);
 
 std::string statistics_line(const Generation& generation);
 

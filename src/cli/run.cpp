@@ -14,8 +14,8 @@
 #include "cli/interrupt.h"
 #include "cli/model_options.h"
 #include "cli/output.h"
+#include "cli/speculation_options.h"
 #include "core/error.h"
-#include "engine/generator.h"
 
 namespace forerun {
 namespace {
@@ -23,6 +23,7 @@ namespace {
 struct RunOptions {
   ModelOptions model;
   GenerationFlags generation;
+  SpeculationFlags speculation;
   CLI::Option* prompt_given = nullptr;
   std::string prompt;
   std::string file;
@@ -52,42 +53,42 @@ std::string read_prompt(const RunOptions& options) {
   return read_all(std::cin);
 }
 
-std::vector<TokenId> prompt_tokens(const RunOptions& options, const LoadedModel& loaded,
+std::vector<TokenId> prompt_tokens(const RunOptions& options, const Engine& engine,
                                    const std::string& prompt) {
-  if (options.raw || !loaded.chat_template) {
+  if (options.raw || !engine.has_chat_template()) {
     if (!options.system.empty()) {
       fail(ErrorCode::kInvalidArgument, "--system needs a chat template: {}",
            options.raw ? "leave out --raw" : "this model has none");
     }
-    return loaded.vocabulary.tokenize(prompt, {.parse_special = options.raw});
+    return engine.tokenize(prompt, /*parse_special=*/options.raw);
   }
   std::vector<ChatMessage> messages;
   if (!options.system.empty()) messages.push_back({.role = "system", .content = options.system});
   messages.push_back({.role = "user", .content = prompt});
-  return loaded.vocabulary.tokenize_rendered(
-      loaded.chat_template->render(messages, /*add_generation_prompt=*/true));
+  return engine.chat_prompt(messages);
 }
 
 void run(const RunOptions& options) {
   const std::string prompt = read_prompt(options);
   if (prompt.empty()) fail(ErrorCode::kInvalidArgument, "the prompt is empty");
-  const LoadedModel loaded = load(options.model);
-  const GenerationOptions generation_opts = generation_options(options.generation, loaded.vocabulary);
-  Executor executor(loaded.model, executor_options(options.model, loaded.model->config()));
-  Generator generator(executor, loaded.vocabulary);
-  const std::vector<TokenId> tokens = prompt_tokens(options, loaded, prompt);
+  EngineOptions engine_opts = engine_options(options.model);
+  engine_opts.speculation = options.speculation.options();
+  Engine engine(engine_opts);
+  const GenerationOptions generation_opts = generation_options(options.generation, engine.n_vocab());
+  const std::vector<TokenId> tokens = prompt_tokens(options, engine, prompt);
 
   if (!options.prompt_cache.empty() && std::filesystem::exists(options.prompt_cache)) {
-    generator.restore(options.prompt_cache);
+    engine.restore_context(options.prompt_cache);
   }
   const InterruptGuard interrupts;
   const Generation generation =
-      generator.generate(tokens, generation_opts,
-                         {.on_text = options.json ? std::function<void(std::string_view)>() : print_text,
-                          .is_cancelled = InterruptGuard::take});
-  if (!options.prompt_cache.empty()) generator.save(options.prompt_cache);
+      engine.generate({.prompt = tokens,
+                       .options = generation_opts,
+                       .on_text = options.json ? std::function<void(std::string_view)>() : print_text,
+                       .is_cancelled = InterruptGuard::take});
+  if (!options.prompt_cache.empty()) engine.save_context(options.prompt_cache);
   if (options.json) {
-    print_json(generation_json(generation, tokens, loaded.vocabulary));
+    print_json(generation_json(generation, tokens, engine));
     return;
   }
   std::printf("\n");
@@ -115,6 +116,7 @@ void add_run_command(CLI::App& app) {
   add_model_options(*command, options->model);
   add_context_options(*command, options->model);
   add_generation_options(*command, options->generation);
+  add_speculation_options(*command, options->speculation);
   command->footer(
       "The answer goes to standard output, statistics to standard error.\n"
       "Examples:\n"

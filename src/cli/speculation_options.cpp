@@ -1,0 +1,92 @@
+#include "cli/speculation_options.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "draft/methods.h"
+
+namespace forerun {
+namespace {
+
+// Makes a flag of every option it visits.
+class FlagMaker final : public OptionVisitor {
+ public:
+  FlagMaker(CLI::App& command, SpeculationFlags& flags) : command_(command), flags_(flags) {}
+
+  void visit(const OptionText& text, int& value, OptionRange<int> range) override {
+    add(text, fmt::format("{}", value))->check(CLI::Range(range.min, range.max));
+  }
+  void visit(const OptionText& text, double& value, OptionRange<double> range) override {
+    add(text, fmt::format("{}", value))->check(CLI::Range(range.min, range.max));
+  }
+  void visit(const OptionText& text, bool& value) override {
+    add(text, value ? "true" : "false")->check(CLI::IsMember({"true", "false"}));
+  }
+  void visit(const OptionText& text, std::string& value,
+             std::span<const std::string_view> choices) override {
+    add(text, value)->check(CLI::IsMember(std::vector<std::string>(choices.begin(), choices.end())));
+  }
+
+ private:
+  CLI::Option* add(const OptionText& text, const std::string& value) {
+    auto& [name, given] = flags_.method_options.emplace_back(text.name, "");
+    return command_.add_option("--" + name, given, std::string(text.help))
+        ->default_str(value)
+        ->group("Drafting methods");
+  }
+
+  CLI::App& command_;
+  SpeculationFlags& flags_;
+};
+
+}  // namespace
+
+SpeculationOptions SpeculationFlags::options() const {
+  SpeculationOptions options = chosen;
+  options.datastores.assign(datastores.begin(), datastores.end());
+  options.live_datastore = live_datastore;
+  for (const auto& [name, value] : method_options) {
+    if (!value.empty()) options.options.emplace(name, value);
+  }
+  return options;
+}
+
+void add_speculation_options(CLI::App& command, SpeculationFlags& flags) {
+  const char* group = "Drafting (how fast the answer comes, not what it says)";
+  std::string methods = "Where drafts come from:\nauto    whatever pays here, or nothing";
+  std::vector<std::string> names{"auto"};
+  for (const MethodInfo& method : draft_methods()) {
+    methods += fmt::format("\n{:<7} {}", method.name, method.summary);
+    names.emplace_back(method.name);
+  }
+  command.add_option("--spec", flags.chosen.method, methods)
+      ->check(CLI::IsMember(names))
+      ->capture_default_str()
+      ->group(group);
+  command
+      .add_option(
+          "--tree", flags.chosen.tree,
+          "Drafted tokens verified at once: auto (by measured cost), roofline, own (as published), "
+          "or a number")
+      ->group(group);
+  command
+      .add_option("--accept", flags.chosen.accept,
+                  "match: the very same text. target, leviathan, rejection: the papers' rules, which "
+                  "keep its distribution")
+      ->check(CLI::IsMember({"match", "target", "leviathan", "rejection"}))
+      ->capture_default_str()
+      ->group(group);
+  command
+      .add_option("--datastore", flags.datastores, "Folder of texts to draft from; may be given again")
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+      ->group(group);
+  command
+      .add_option("--live-datastore", flags.live_datastore,
+                  "Folder to draft from and to add answers to (without it nothing is kept)")
+      ->group(group);
+  FlagMaker maker(command, flags);
+  MethodOptions defaults;
+  defaults.describe(maker);
+}
+
+}  // namespace forerun

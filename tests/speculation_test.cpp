@@ -1,0 +1,172 @@
+// Speculation changes nothing but speed: with every method, greedy and seeded, alone and
+// among other requests, with any number of threads, the tokens are those of plain decoding.
+#include <forerun/engine.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "draft/methods.h"
+#include "support/model_files.h"
+#include "support/temp_dir.h"
+
+namespace forerun {
+namespace {
+
+using namespace test;
+
+const std::vector<std::string> kPrompts = {
+    "List the months of the year, then list them again.",
+    "Repeat this sentence three times: the cat sat on the mat and looked at the moon.",
+    "Write a short poem about rain.",
+    "def add(a, b):\n    return a + b\n\ndef sub(a, b):\n    return",
+};
+
+EngineOptions engine_options(const std::string& model, int n_threads, int n_parallel) {
+  EngineOptions options;
+  options.model = model_file(model).string();
+  options.device = "cpu";
+  options.n_threads = n_threads;
+  options.pin_threads = false;
+  options.n_context = 512;
+  options.n_parallel = n_parallel;
+  options.speculation.method = "none";
+  return options;
+}
+
+std::vector<GenerationOptions> ways_to_sample(int n_tokens) {
+  GenerationOptions greedy;
+  greedy.sampling.temperature = 0;
+  greedy.max_tokens = n_tokens;
+  GenerationOptions seeded = greedy;
+  seeded.sampling.temperature = 0.8f;
+  seeded.sampling.seed = 42;
+  GenerationOptions penalised = seeded;
+  penalised.sampling.repeat_penalty = 1.2f;
+  penalised.sampling.frequency_penalty = 0.1f;
+  penalised.stop = {"\n\n"};
+  return {greedy, seeded, penalised};
+}
+
+// Every prompt in every way, `n_parallel` of them at once.
+std::vector<Generation> answers(Engine& engine, SpeculationId speculation, int n_tokens) {
+  std::vector<RequestId> ids;
+  for (const std::string& prompt : kPrompts) {
+    for (const GenerationOptions& options : ways_to_sample(n_tokens)) {
+      ids.push_back(engine.submit(
+          {.prompt = engine.tokenize(prompt), .options = options, .speculation = speculation}));
+    }
+  }
+  while (engine.step()) {
+  }
+  std::vector<Generation> result;
+  for (const RequestId id : ids) result.push_back(engine.take(id).value());
+  return result;
+}
+
+void expect_equal(const std::vector<Generation>& found, const std::vector<Generation>& expected,
+                  const std::string& what) {
+  ASSERT_EQ(found.size(), expected.size());
+  for (size_t i = 0; i < found.size(); ++i) {
+    EXPECT_EQ(found[i].tokens, expected[i].tokens) << what << ", request " << i;
+    EXPECT_EQ(found[i].text, expected[i].text) << what;
+    EXPECT_EQ(found[i].stop_reason, expected[i].stop_reason) << what;
+  }
+}
+
+void every_method_gives_the_same_text(const std::string& model, int n_tokens) {
+  const TempDir folder;
+  Engine engine(engine_options(model, 2, 3));
+  const auto expected = answers(engine, SpeculationId{0}, n_tokens);
+  std::vector<std::string> methods{"auto"};
+  for (const MethodInfo& method : draft_methods()) methods.emplace_back(method.name);
+  int64_t n_accepted = 0;
+  for (const std::string& method : methods) {
+    SpeculationOptions options;
+    options.method = method;
+    options.live_datastore = folder.file(method);
+    const SpeculationId id = engine.add_speculation(options);
+    expect_equal(answers(engine, id, n_tokens), expected, method);
+    // The second time the datastore has the answers.
+    const auto again = answers(engine, id, n_tokens);
+    expect_equal(again, expected, method + " again");
+    for (const Generation& generation : again) n_accepted += generation.speculation.total().n_accepted;
+  }
+  EXPECT_GT(n_accepted, 0) << "or nothing was tested";
+}
+
+TEST(Speculation, EveryMethodGivesTheSameText) {
+  every_method_gives_the_same_text("smollm2", 40);
+}
+
+TEST(Speculation, EveryMethodGivesTheSameTextWithWindows) {
+  every_method_gives_the_same_text("tiny-gemma3", 60);
+}
+
+TEST(Speculation, ThreadsAndBatchesMakeNoDifference) {
+  std::vector<Generation> expected;
+  for (const auto& [n_threads, n_parallel] : {std::pair{1, 1}, {2, 4}, {3, 12}}) {
+    Engine engine(engine_options("smollm2", n_threads, n_parallel));
+    SpeculationOptions options;
+    options.method = "sssd";
+    options.tree = "12";
+    const auto found = answers(engine, engine.add_speculation(options), 30);
+    if (expected.empty()) expected = answers(engine, SpeculationId{0}, 30);
+    expect_equal(found, expected, std::to_string(n_threads) + " threads");
+  }
+}
+
+// The end of the context, of the answer and of the text fall inside drafts.
+TEST(Speculation, EndsWherePlainDecodingEnds) {
+  EngineOptions options = engine_options("tiny-llama", 1, 1);
+  options.n_context = 100;
+  Engine engine(options);
+  SpeculationOptions speculation;
+  speculation.method = "pld";
+  speculation.tree = "16";
+  const SpeculationId drafting = engine.add_speculation(speculation);
+  for (int n = -1; n < 30; ++n) {
+    Request request{.prompt = engine.tokenize("one two three one two three one two")};
+    request.options.max_tokens = n;
+    request.options.sampling.temperature = 0;
+    const Generation plain = engine.generate(request);
+    request.speculation = drafting;
+    const Generation drafted = engine.generate(request);
+    EXPECT_EQ(drafted.tokens, plain.tokens) << n;
+    EXPECT_EQ(drafted.stop_reason, plain.stop_reason) << n;
+  }
+}
+
+// The papers' rules give other texts, but texts all the same.
+TEST(Speculation, OtherRulesRun) {
+  Engine engine(engine_options("tiny-llama", 1, 2));
+  for (const char* rule : {"target", "leviathan", "rejection"}) {
+    SpeculationOptions options;
+    options.method = "suffix";
+    options.accept = rule;
+    for (const Generation& generation : answers(engine, engine.add_speculation(options), 40)) {
+      EXPECT_FALSE(generation.tokens.empty()) << rule;
+    }
+  }
+}
+
+TEST(Speculation, BadOptionsAreErrors) {
+  Engine engine(engine_options("tiny-llama", 1, 1));
+  const auto fails = [&](const std::function<void(SpeculationOptions&)>& change) {
+    SpeculationOptions options;
+    change(options);
+    EXPECT_THROW(engine.add_speculation(options), Error);
+  };
+  fails([](auto& options) { options.method = "magic"; });
+  fails([](auto& options) { options.accept = "always"; });
+  fails([](auto& options) { options.tree = "0"; });
+  fails([](auto& options) { options.tree = "many"; });
+  fails([](auto& options) { options.options = {{"pld-ngram", "three"}}; });
+  fails([](auto& options) { options.options = {{"no-such", "1"}}; });
+  fails([](auto& options) { options.datastores = {"/no/such/folder"}; });
+  EXPECT_THROW(engine.submit({.prompt = {TokenId{1}}, .speculation = SpeculationId{99}}), Error);
+}
+
+}  // namespace
+}  // namespace forerun
