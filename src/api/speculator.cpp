@@ -7,6 +7,7 @@
 #include "budget/calibration.h"
 #include "budget/roofline_budget.h"
 #include "core/error.h"
+#include "draft/mixed.h"
 
 namespace forerun {
 namespace {
@@ -21,6 +22,20 @@ std::optional<int> parse_size(const std::string& text) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), size);
   if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
   return size >= 1 && size <= kLargestTree ? std::optional(size) : std::nullopt;
+}
+
+// What `auto` drafts with: continuations from the text and from datastores, and those of the
+// longest match in the text. Which of them pay is for the budget to say.
+std::unique_ptr<DraftMethod> make_auto_method(MethodOptions options, const DraftResources& resources) {
+  // More than its authors draft: the budget prunes. Answers are kept in datastores, if the
+  // user names one, and not here.
+  options.suffix.factor = 4.0;
+  options.suffix.offset = 4.0;
+  options.suffix.max_answers = 0;
+  std::vector<std::unique_ptr<DraftMethod>> methods;
+  methods.push_back(make_method("sssd", options, resources));
+  methods.push_back(make_method("suffix", options, resources));
+  return std::make_unique<MixedMethod>(std::move(methods));
 }
 
 std::unique_ptr<TreeBudget> make_budget(const std::string& tree, Executor& executor,
@@ -57,14 +72,16 @@ Speculator::Speculator(const SpeculationOptions& options, const Vocabulary& voca
   MethodOptions method_options;
   for (const auto& [name, value] : options.options) set_method_option(method_options, name, value);
   if (options.method == "none") return;
+  const DraftResources resources{.segments = [this] { return segments(); },
+                                 .n_vocab = static_cast<int>(vocabulary.n_tokens()),
+                                 .seed = 0};
   const bool is_auto = options.method == "auto";
-  // What `auto` drafts with; whether that pays is for the budget to say.
-  const std::string name = is_auto ? "sssd" : options.method;
-  method_ = make_method(name, method_options,
-                        {.segments = [this] { return segments(); },
-                         .n_vocab = static_cast<int>(vocabulary.n_tokens()),
-                         .seed = 0});
-  const std::string usual = name == "sssd" ? "auto" : "own";
+  if (is_auto) {
+    method_ = make_auto_method(method_options, resources);
+  } else {
+    method_ = make_method(options.method, method_options, resources);
+  }
+  const std::string usual = is_auto || options.method == "sssd" ? "auto" : "own";
   budget_ = make_budget(options.tree.empty() ? usual : options.tree, executor, progress);
 }
 

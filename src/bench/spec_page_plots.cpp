@@ -257,7 +257,7 @@ std::string size_section(const SpecPageData& data) {
                             .y = y,
                             .rule = 1.0,
                             .series = {{.style = style, .joined = false, .points = std::move(clouds[i])},
-                                       {.style = style, .points = std::move(line)}}}));
+                                       {.style = kInkStyle, .points = std::move(line)}}}));
   }
   html +=
       "</div>\n<p class=\"note\">A dot is a prompt, compared with the same prompt without drafts: below "

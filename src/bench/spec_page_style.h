@@ -58,8 +58,9 @@ figure svg { display: block; width: 100%; height: auto; font-size: 12px; }
 .line { fill: none; stroke: currentColor; stroke-width: 2; stroke-linejoin: round; }
 .mark { fill: currentColor; stroke: currentColor; stroke-width: 1.4; }
 .hollow { fill: var(--page); }
-.dot { fill: currentColor; fill-opacity: .25; }
+.dot { fill: currentColor; fill-opacity: .3; }
 .plain { color: var(--plain); }
+.inked { color: var(--ink); }
 .s0 { color: var(--c0); } .s1 { color: var(--c1); } .s2 { color: var(--c2); } .s3 { color: var(--c3); }
 .s4 { color: var(--c4); } .s5 { color: var(--c5); } .s6 { color: var(--c6); } .s7 { color: var(--c7); }
 .s8 { color: var(--c8); }

@@ -133,7 +133,7 @@ constexpr std::string_view kEnd = R"(text-anchor="end")";
 // The shape of a style's marks, around `at`.
 std::string mark_shape(int style, Place at) {
   constexpr int kShapes = 5;
-  switch (style == kPlainStyle ? 0 : style % kShapes) {
+  switch (style < 0 ? 0 : style % kShapes) {
     case 0: return fmt::format(R"(<circle cx="{:.1f}" cy="{:.1f}" r="3.5")", at.x, at.y);
     case 1:
       return fmt::format(R"(<rect x="{:.1f}" y="{:.1f}" width="6.4" height="6.4")", at.x - 3.2,
@@ -248,6 +248,7 @@ std::string markup_text(std::string_view bytes) {
 }
 
 std::string style_class(int style) {
+  if (style == kInkStyle) return "inked";
   return style == kPlainStyle ? "plain" : fmt::format("s{}", style % kPlotColors);
 }
 

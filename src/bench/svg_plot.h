@@ -1,10 +1,9 @@
 // Plots as SVG, for pages without scripts.
 //
 // A series has a style: its colour and the shape of its marks. Colours come from the page
-// (classes "s0", "s1", ... and "plain" for styles; "ink", "grid", "axis", "rule", "bar", "whisker",
-// "halo", "line", "mark", "hollow" and "dot" for what is drawn), so that one plot serves light
-// and dark screens.
-// Numbers that are not finite are left out. All functions are pure.
+// (classes "s0", "s1", ..., "plain" and "inked" for styles; "ink", "grid", "axis", "rule", "bar",
+// "whisker", "halo", "line", "mark", "hollow" and "dot" for what is drawn), so that one plot serves
+// light and dark screens. Numbers that are not finite are left out. All functions are pure.
 #pragma once
 
 #include <optional>
@@ -19,7 +18,8 @@ namespace forerun {
 std::string markup_text(std::string_view bytes);
 
 constexpr int kPlotColors = 9;
-constexpr int kPlainStyle = -1;
+constexpr int kPlainStyle = -1;  // for what the others are compared with
+constexpr int kInkStyle = -2;    // as dark as text, for lines through clouds
 std::string style_class(int style);
 
 enum class AxisScale {

@@ -69,7 +69,7 @@ TEST(XyPlot, IsWellFormedAndInsideItsFrameWhateverTheNumbers) {
         .series = {}};
     if (random() % 2 == 0) plot.rule = 1;
     for (int s = 0; s < 12; ++s) {
-      PlotSeries series{.style = s - 1, .joined = random() % 2 == 0, .points = {}};
+      PlotSeries series{.style = s - 2, .joined = random() % 2 == 0, .points = {}};
       for (size_t n = random() % 5; n > 0; --n) {
         series.points.push_back({.x = any(), .y = any(), .label = "<&>", .hollow = random() % 2 == 0});
       }
@@ -142,7 +142,7 @@ TEST(BarPlot, ShowsNamesValuesAndWhiskers) {
 
 TEST(Styles, DifferByColourOrShape) {
   std::vector<std::string> marks;
-  for (int style = kPlainStyle; style < 40; ++style) {
+  for (int style = kInkStyle; style < 40; ++style) {
     const std::string mark = legend_mark(style);
     EXPECT_EQ(markup_fault(mark), "");
     EXPECT_THAT(marks, Not(testing::Contains(mark)));

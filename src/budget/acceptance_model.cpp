@@ -43,7 +43,7 @@ AcceptanceModel::Place AcceptanceModel::place_of(const DraftTree& tree, int32_t 
 }
 
 double AcceptanceModel::conditional(const DraftTree& tree, int32_t node) const {
-  const SourceTable& table = tables_[static_cast<size_t>(tree[node].source)];
+  const SourceTable& table = tables_[table_of(tree[node])];
   const Place place = place_of(tree, node);
   const Cell& wide = table.by_score[place.score];
   const Cell& narrow = table.by_match[place.match][place.score];
@@ -53,7 +53,7 @@ double AcceptanceModel::conditional(const DraftTree& tree, int32_t node) const {
 }
 
 void AcceptanceModel::learn(const DraftTree& tree, int32_t node, bool accepted) {
-  SourceTable& table = tables_[static_cast<size_t>(tree[node].source)];
+  SourceTable& table = tables_[table_of(tree[node])];
   const Place place = place_of(tree, node);
   table.by_score[place.score].add(accepted);
   table.by_match[place.match][place.score].add(accepted);

@@ -2,7 +2,7 @@
 //
 // Drafters score their proposals, but a score of one method means something else than
 // that of another, and than the truth: it depends on the text. This learns, per source,
-// length of the match and score, how often the text took such a node when it had come to
+// proposers, length of the match and score, how often the text took such a node when it had come to
 // its parent, and per request how much better or worse its drafts do than that. Old
 // observations fade, so that it follows when the text changes.
 //
@@ -71,7 +71,12 @@ class AcceptanceModel {
   double conditional(const DraftTree& tree, int32_t node) const;
   void learn(const DraftTree& tree, int32_t node, bool accepted);
 
-  std::array<SourceTable, kDraftSources> tables_;
+  static constexpr size_t kProposerSets = size_t{1} << kMaxProposers;
+  static size_t table_of(const DraftNode& node) {
+    return static_cast<size_t>(node.source) * kProposerSets + node.proposers % kProposerSets;
+  }
+
+  std::array<SourceTable, kDraftSources * kProposerSets> tables_;
 };
 
 }  // namespace forerun

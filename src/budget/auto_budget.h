@@ -24,7 +24,7 @@ namespace forerun {
 class AutoBudget final : public TreeBudget {
  public:
   struct Options {
-    int max_nodes = 32;  // of one tree
+    int max_nodes = 48;  // of one tree
   };
   AutoBudget(CostCurve curve, const Options& options);
 

@@ -1,6 +1,7 @@
 #include "model/executor.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 
 #include "core/check.h"
@@ -10,7 +11,8 @@
 namespace forerun {
 namespace {
 
-constexpr size_t kMaxCachedGraphs = 48;
+constexpr size_t kMaxCachedGraphs = 96;
+constexpr int kMinCpuCells = 1024;
 // Logits of more rows than this at once grow the buffer when first asked for.
 constexpr int kReservedLogitRows = 32;
 
@@ -106,8 +108,13 @@ PassShape Executor::shape_of(const Pass& pass) const {
   for (int layer = 0; layer < shape.layers.n_layers() && shape.n_kv == 0; ++layer) {
     if (!shape.layers.runs(attention_block(layer))) continue;
     const KvCells& cells = cache_.cells();
-    shape.n_kv = std::min((cells.n_used_span() + kKvGranularity - 1) / kKvGranularity * kKvGranularity,
-                          cells.n_cells());
+    int n_kv = (cells.n_used_span() + kKvGranularity - 1) / kKvGranularity * kKvGranularity;
+    // Our kernels look at what rows see and no further, so that a graph serves them as long
+    // as its memory does.
+    if (model_->device().kernels() != nullptr) {
+      n_kv = static_cast<int>(std::bit_ceil(static_cast<unsigned>(std::max(n_kv, kMinCpuCells))));
+    }
+    shape.n_kv = std::min(n_kv, cells.n_cells());
   }
   return shape;
 }

@@ -10,39 +10,40 @@ bool Fusion::worse(const Item& a, const Item& b) {
   return a.rank > b.rank;
 }
 
-void Fusion::propose(const FusionSource& source, uint64_t handle, int32_t parent, int32_t depth,
-                     float score) {
+void Fusion::propose(const FusionSource& source, uint64_t handle, const Item& base) {
   children_.clear();
   source.tree->children(handle, children_);
   for (const Candidate& child : children_) {
-    heap_.push_back({score * child.share, depth, next_rank_++, parent, &source, child});
+    const auto rank = static_cast<int32_t>(proposals_.size());
+    proposals_.push_back({child, &source});
+    heap_.push_back({base.score * child.share, base.depth, rank, base.parent});
     std::push_heap(heap_.begin(), heap_.end(), worse);
   }
 }
 
 void Fusion::fuse(std::span<const FusionSource> sources, const FusionLimits& limits, DraftTree& tree) {
   heap_.clear();
-  next_rank_ = 0;
+  proposals_.clear();
   if (limits.max_depth < 1) return;
-  for (const FusionSource& source : sources) propose(source, source.handle, kRoot, 1, source.discount);
+  for (const FusionSource& source : sources)
+    propose(source, source.handle, {source.discount, 1, 0, kRoot});
   while (!heap_.empty() && tree.size() < limits.max_nodes) {
     std::pop_heap(heap_.begin(), heap_.end(), worse);
     const Item item = heap_.back();
     heap_.pop_back();
+    const Candidate candidate = proposals_[static_cast<size_t>(item.rank)].candidate;
+    const FusionSource& source = *proposals_[static_cast<size_t>(item.rank)].source;
     int32_t node;
-    if (const auto known = tree.find_child(item.parent, item.candidate.token)) {
+    if (const auto known = tree.find_child(item.parent, candidate.token)) {
       node = *known;
     } else {
       // Whatever is above the limit goes with all that is below it.
       if (tree.n_children(item.parent) >= limits.max_children) continue;
-      const int match_length =
-          item.candidate.match_length > 0 ? item.candidate.match_length : item.source->match_length;
-      node =
-          tree.add({item.candidate.token, item.parent, item.score, item.source->source, match_length});
+      const int match_length = candidate.match_length > 0 ? candidate.match_length : source.match_length;
+      node = tree.add({candidate.token, item.parent, item.score, source.source, match_length});
     }
     if (item.depth < limits.max_depth) {
-      propose(*item.source, item.candidate.handle, node, item.depth + 1,
-              item.score * item.source->factor);
+      propose(source, candidate.handle, {item.score * source.factor, item.depth + 1, 0, node});
     }
   }
 }

@@ -42,20 +42,25 @@ class Fusion {
   void fuse(std::span<const FusionSource> sources, const FusionLimits& limits, DraftTree& tree);
 
  private:
+  // A candidate in the queue: small, as the queue moves them about.
   struct Item {
     float score;
     int32_t depth;
-    int32_t rank;  // order of proposal
+    int32_t rank;  // order of proposal; index of the candidate
     int32_t parent;
-    const FusionSource* source;
+  };
+  struct Proposal {
     Candidate candidate;
+    const FusionSource* source;
   };
   static bool worse(const Item& a, const Item& b);
-  void propose(const FusionSource& source, uint64_t handle, int32_t parent, int32_t depth, float score);
+  // Proposes the children of a candidate: `base` has what they have in common, and the
+  // score that their shares are of.
+  void propose(const FusionSource& source, uint64_t handle, const Item& base);
 
   std::vector<Item> heap_;
+  std::vector<Proposal> proposals_;
   std::vector<Candidate> children_;
-  int32_t next_rank_ = 0;
 };
 
 }  // namespace forerun

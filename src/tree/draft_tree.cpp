@@ -32,6 +32,14 @@ int32_t DraftTree::add(const DraftNode& node) {
   return index;
 }
 
+void DraftTree::propose_again(int32_t node, const DraftNode& other) {
+  DraftNode& known = nodes_[static_cast<size_t>(node)];
+  CHECK(known.token == other.token && known.parent == other.parent);
+  known.score = std::max(known.score, other.score);
+  known.match_length = std::max(known.match_length, other.match_length);
+  known.proposers |= other.proposers;
+}
+
 void DraftTree::set_distribution(int32_t parent, Distribution distribution) {
   CHECK(parent >= kRoot && parent < size() && this->distribution(parent) == nullptr);
   distributions_.emplace_back(parent, std::move(distribution));

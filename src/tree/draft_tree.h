@@ -31,7 +31,10 @@ struct DraftNode {
   DraftSource source = DraftSource::kInput;
   // How many tokens of the text were matched to find it; 0 where that means nothing.
   int32_t match_length = 0;
+  // Which of several methods proposed it, a bit for each; 1 where there is one.
+  uint8_t proposers = 1;
 };
+constexpr size_t kMaxProposers = 2;
 
 class DraftTree {
  public:
@@ -56,6 +59,9 @@ class DraftTree {
 
   // Adds a node and returns its index. The parent exists and has no child with this token.
   int32_t add(const DraftNode& node);
+
+  // Another method proposes what `node` is: the better score counts.
+  void propose_again(int32_t node, const DraftNode& other);
 
   // The distribution that the children of `parent` were drawn from, one after another
   // without replacement, by a drafter that samples. Children without one were chosen, not

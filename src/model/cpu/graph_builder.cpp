@@ -82,6 +82,9 @@ ggml_tensor* CpuGraphBuilder::queries(int layer, ggml_tensor* states) {
                   {projected, rope_table(layer), parts().inputs.cells});
 }
 
+// Few rows share the cells they read, a chunk of cells at a time; many are parted.
+constexpr int64_t kMaxRowsByChunk = 8;
+
 ggml_tensor* CpuGraphBuilder::attend(int layer, ggml_tensor* queries) {
   const int64_t n_rows = queries->ne[1];
   const AttendOptions attention{.shape = {.head_dim = config().head_dim,
@@ -92,7 +95,7 @@ ggml_tensor* CpuGraphBuilder::attend(int layer, ggml_tensor* queries) {
                                 .values = parts().cache.values(layer),
                                 .rows = &options_.rows,
                                 .is_windowed = config().is_windowed(layer),
-                                .by_chunk = n_rows * config().n_kv_heads < 4 * options_.n_threads,
+                                .by_chunk = n_rows <= kMaxRowsByChunk,
                                 .n_chunks = (parts().n_kv + kAttentionChunk - 1) / kAttentionChunk};
   ggml_tensor* partials = ops_.add(context(), attend_op(options_.kernels, attention),
                                    {GGML_TYPE_F32, partial_floats(attention), n_rows}, {queries});

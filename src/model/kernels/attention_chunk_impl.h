@@ -15,6 +15,7 @@ namespace forerun::kernels::FORERUN_ISA {
 
 // How many cells ahead to ask for: a fifth less time where the cache is not in L2.
 constexpr int kPrefetchCells = 32;
+constexpr size_t kLineBytes = 64;
 // Sums of values that fit the registers: queries and vectors of each. Enough independent
 // additions to keep two units busy.
 constexpr int kValueQueries = 4;
@@ -122,6 +123,11 @@ struct HeadCells {
   const std::byte* operator[](int i) const {
     return cells.data + cell_of(row, first_position + i) * cells.row_bytes + head_offset;
   }
+  // What to prefetch at cell i, or nullptr. (The caller does: GCC takes a function that
+  // only prefetches for one without effects.)
+  const std::byte* ahead_of(int i) const {
+    return first_position + i + kPrefetchCells < row.end ? (*this)[i + kPrefetchCells] : nullptr;
+  }
 };
 
 // The cells of `range` as floats: vector v of cell range.begin + i goes to
@@ -131,14 +137,11 @@ struct FloatLayout {
 };
 template <typename Head>
 inline void unpack_as(const HeadCells cells, Range range, const FloatLayout layout, float* out) {
-  const int limit = cells.row.end - cells.first_position;
   const int whole = cells.head_dim / kLanes * kLanes;
   for (int i = range.begin; i < range.end; ++i) {
     const std::byte* head = cells[i];
-    // Not a function: GCC takes one that only prefetches for one without effects.
-    if (i + kPrefetchCells < limit) {
-      const std::byte* later = cells[i + kPrefetchCells];
-      for (size_t byte = 0; byte < cells.bytes; byte += 64) __builtin_prefetch(later + byte);
+    if (const std::byte* ahead = cells.ahead_of(i)) {
+      for (size_t byte = 0; byte < cells.bytes; byte += kLineBytes) __builtin_prefetch(ahead + byte);
     }
     float* to = out + (i - range.begin) * layout.cell_stride;
     for (int d = 0; d < whole; d += kLanes, to += layout.vector_stride)
@@ -195,10 +198,27 @@ inline Softmax softmax(float* scores, Range range) {
   return {m, reduce_add(sum)};
 }
 
-// Values of cells as floats, [cell][dim], and where their weighted sums go.
+// Values of cells from `first` on that have been turned into floats, [cell][dim].
+struct FloatValues {
+  const float* data;
+  int first, dim;
+
+  Floats at(int i, int d) const { return load(data + (i - first) * dim + d); }
+  static const std::byte* ahead_of(int /*i*/) { return nullptr; }
+  static size_t bytes() { return 0; }
+};
+// Values of half precision in the cache; a head has whole vectors of them.
+struct HalfValues {
+  HeadCells cells;
+
+  Floats at(int i, int d) const { return HalfHead::load_at(cells[i], d); }
+  const std::byte* ahead_of(int i) const { return cells.ahead_of(i); }
+  size_t bytes() const { return cells.bytes; }
+};
+
+// Weights of some queries, and where their weighted sums of values go.
 struct ValueTile {
   const float* weights;  // [query][kAttentionChunk]
-  const float* values;
   int dim;
   float* sums;  // per query, `sum_stride` apart
   int sum_stride;
@@ -206,8 +226,8 @@ struct ValueTile {
 
 // sums += weight * value over the cells of `range`, in order, for kQueries queries and
 // kVectors vectors from `first` on.
-template <int kQueries, int kVectors>
-inline void add_value_vectors(const ValueTile& tile, Range range, int first) {
+template <int kQueries, int kVectors, typename Values>
+inline void add_value_vectors(const ValueTile& tile, const Values& values, Range range, int first) {
   float* const sums = tile.sums + first * kLanes;
   Floats acc[kQueries][kVectors];
 #pragma GCC unroll 8
@@ -216,10 +236,12 @@ inline void add_value_vectors(const ValueTile& tile, Range range, int first) {
     for (int v = 0; v < kVectors; ++v) acc[j][v] = load(sums + j * tile.sum_stride + v * kLanes);
   }
   for (int i = range.begin; i < range.end; ++i) {
-    const float* const cell = tile.values + i * tile.dim + first * kLanes;
+    if (const std::byte* ahead = first == 0 ? values.ahead_of(i) : nullptr) {
+      for (size_t byte = 0; byte < values.bytes(); byte += kLineBytes) __builtin_prefetch(ahead + byte);
+    }
     Floats value[kVectors];
 #pragma GCC unroll 8
-    for (int v = 0; v < kVectors; ++v) value[v] = load(cell + v * kLanes);
+    for (int v = 0; v < kVectors; ++v) value[v] = values.at(i, (first + v) * kLanes);
 #pragma GCC unroll 8
     for (int j = 0; j < kQueries; ++j) {
       const Floats weight = broadcast(tile.weights[j * kAttentionChunk + i]);
@@ -234,11 +256,11 @@ inline void add_value_vectors(const ValueTile& tile, Range range, int first) {
   }
 }
 
-template <int kQueries>
-inline void add_values(const ValueTile& tile, Range range) {
+template <int kQueries, typename Values>
+inline void add_values(const ValueTile& tile, const Values& values, Range range) {
   if (is_empty(range)) return;
   for_tiles<kValueVectors>(tile.dim / kLanes, [&](int first, auto n) {
-    add_value_vectors<kQueries, n.value>(tile, range, first);
+    add_value_vectors<kQueries, n.value>(tile, values, range, first);
   });
 }
 

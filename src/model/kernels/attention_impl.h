@@ -99,6 +99,8 @@ class AttentionGroup {
   void attend_run(Rows rows);
   void score(Rows rows, Range range);
   void add_values_of(Rows rows, Range range);
+  template <typename Values>
+  void add_block(Rows rows, Range block, const Values& values);
 
   const AttentionArgs& args_;
   int first_row_, n_rows_;
@@ -242,42 +244,53 @@ inline void AttentionGroup::score(Rows rows, Range range) {
   }
 }
 
-// Adds the weighted values of `range` for rows that have the same cells there.
+// Adds the weighted values of `range` for rows that have the same cells there. Values that
+// one tile of queries needs are turned into floats as they are added, others beforehand.
 inline void AttentionGroup::add_values_of(Rows rows, Range range) {
   const Range all = seen(rows, range);
   const HeadCells cells = head_cells(args_.values, rows.begin);
   const FloatLayout layout = {.cell_stride = dim_, .vector_stride = kLanes};
-  const int first_query = rows.begin * n_heads_;
-  const int n_queries = (rows.end - rows.begin) * n_heads_;
+  const bool is_one_tile = (rows.end - rows.begin) * n_heads_ <= kValueQueries;
+  const bool has_halves = args_.values.type == GGML_TYPE_F16 && dim_ == args_.shape.head_dim;
   for (int i = all.begin; i < all.end; i += kValueBlock) {
     const Range block = {i, smaller(i + kValueBlock, all.end)};
-    unpack(cells, block, layout, cell_values_);
-    for_tiles<kValueQueries>(n_queries, [&](int j, auto n) {
-      // What all queries of the tile see of the block; what only some see comes before
-      // or after it.
-      Range common = block;
-      for (int k = j; k < j + n.value; ++k) {
-        common = intersect(common, visible_[(first_query + k) / n_heads_]);
-      }
-      const auto add_tile = [&](int k, auto count, Range part) {
-        const int query = first_query + k;
-        const ValueTile tile = {.weights = weights_ + query * kAttentionChunk + i,
-                                .values = cell_values_,
-                                .dim = dim_,
-                                .sums = chunk_ + query * partial_,
-                                .sum_stride = partial_};
-        add_values<count.value>(tile, {part.begin - i, part.end - i});
-      };
-      const auto add_each = [&](Range part) {
-        for (int k = j; k < j + n.value; ++k) {
-          add_tile(k, Count<1>{}, intersect(part, visible_[(first_query + k) / n_heads_]));
-        }
-      };
-      add_each({block.begin, common.begin});
-      add_tile(j, n, common);
-      add_each({common.end, block.end});
-    });
+    if (is_one_tile && has_halves) {
+      add_block(rows, block, HalfValues{cells});
+    } else {
+      unpack(cells, block, layout, cell_values_);
+      add_block(rows, block, FloatValues{cell_values_, i, dim_});
+    }
   }
+}
+
+template <typename Values>
+inline void AttentionGroup::add_block(Rows rows, Range block, const Values& values) {
+  const int first_query = rows.begin * n_heads_;
+  const int n_queries = (rows.end - rows.begin) * n_heads_;
+  for_tiles<kValueQueries>(n_queries, [&](int j, auto n) {
+    // What all queries of the tile see of the block; what only some see comes before
+    // or after it.
+    Range common = block;
+    for (int k = j; k < j + n.value; ++k) {
+      common = intersect(common, visible_[(first_query + k) / n_heads_]);
+    }
+    const auto add_tile = [&](int k, auto count, Range part) {
+      const int query = first_query + k;
+      const ValueTile tile = {.weights = weights_ + query * kAttentionChunk,
+                              .dim = dim_,
+                              .sums = chunk_ + query * partial_,
+                              .sum_stride = partial_};
+      add_values<count.value>(tile, values, part);
+    };
+    const auto add_each = [&](Range part) {
+      for (int k = j; k < j + n.value; ++k) {
+        add_tile(k, Count<1>{}, intersect(part, visible_[(first_query + k) / n_heads_]));
+      }
+    };
+    add_each({block.begin, common.begin});
+    add_tile(j, n, common);
+    add_each({common.end, block.end});
+  });
 }
 
 inline void attend(const AttentionArgs& args) {

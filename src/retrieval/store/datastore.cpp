@@ -7,6 +7,7 @@
 
 #include "core/check.h"
 #include "core/error.h"
+#include "retrieval/store/background.h"
 #include "retrieval/store/segment_texts.h"
 
 namespace forerun {

@@ -27,7 +27,6 @@
 #include <vector>
 
 #include "retrieval/segment.h"
-#include "retrieval/store/background.h"
 #include "retrieval/store/maintenance.h"
 
 namespace forerun {

@@ -1,0 +1,66 @@
+#include "draft/mixed.h"
+
+#include <algorithm>
+
+#include "core/check.h"
+
+namespace forerun {
+namespace {
+
+class MixedDrafter final : public Drafter {
+ public:
+  explicit MixedDrafter(std::vector<std::unique_ptr<Drafter>> drafters)
+      : drafters_(std::move(drafters)) {}
+
+  void draft(const DraftLimits& limits, DraftTree& tree) override {
+    const auto n = static_cast<int>(drafters_.size());
+    for (int i = 0; i < n; ++i) {
+      const int share = limits.max_nodes / n + (i < limits.max_nodes % n ? 1 : 0);
+      if (share == 0) return;
+      part_.clear();
+      drafters_[static_cast<size_t>(i)]->draft({.max_nodes = share, .max_depth = limits.max_depth},
+                                               part_);
+      lay_over(part_, static_cast<uint8_t>(1u << i), tree);
+    }
+  }
+  void observe(const DraftTree& tree, const TargetTokens& target) override {
+    for (const auto& drafter : drafters_) drafter->observe(tree, target);
+  }
+  void append(std::span<const TokenId> tokens) override {
+    for (const auto& drafter : drafters_) drafter->append(tokens);
+  }
+  void finish() override {
+    for (const auto& drafter : drafters_) drafter->finish();
+  }
+
+ private:
+  void lay_over(const DraftTree& part, uint8_t proposer, DraftTree& tree) {
+    places_.clear();
+    for (DraftNode node : part.nodes()) {
+      if (node.parent != kRoot) node.parent = places_[static_cast<size_t>(node.parent)];
+      node.proposers = proposer;
+      const auto known = tree.find_child(node.parent, node.token);
+      if (known) tree.propose_again(*known, node);
+      places_.push_back(known ? *known : tree.add(node));
+    }
+  }
+
+  std::vector<std::unique_ptr<Drafter>> drafters_;
+  DraftTree part_;
+  std::vector<int32_t> places_;  // of the part's nodes in the tree
+};
+
+}  // namespace
+
+MixedMethod::MixedMethod(std::vector<std::unique_ptr<DraftMethod>> methods)
+    : methods_(std::move(methods)) {
+  CHECK(!methods_.empty() && methods_.size() <= kMaxProposers);
+}
+
+std::unique_ptr<Drafter> MixedMethod::begin(std::span<const TokenId> prompt) {
+  std::vector<std::unique_ptr<Drafter>> drafters;
+  for (const auto& method : methods_) drafters.push_back(method->begin(prompt));
+  return std::make_unique<MixedDrafter>(std::move(drafters));
+}
+
+}  // namespace forerun

@@ -1,0 +1,27 @@
+// Several methods at once: their trees, laid over each other.
+//
+// Tokens that more than one of them proposes are one node, and a node knows who proposed it
+// (DraftNode::proposers): what two methods agree on is worth more than what one says, and
+// whoever chooses among nodes can learn how much.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "draft/drafter.h"
+
+namespace forerun {
+
+class MixedMethod final : public DraftMethod {
+ public:
+  // At most kMaxProposers methods. Each gets its share of a tree's nodes, the first ones
+  // what does not divide.
+  explicit MixedMethod(std::vector<std::unique_ptr<DraftMethod>> methods);
+  std::unique_ptr<Drafter> begin(std::span<const TokenId> prompt) override;
+
+ private:
+  std::vector<std::unique_ptr<DraftMethod>> methods_;
+};
+
+}  // namespace forerun
