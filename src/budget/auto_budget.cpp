@@ -15,12 +15,14 @@ constexpr int kMaxPause = 8;
 constexpr int kPatience = 4;
 // How fast measured passes change the curve, and how far one of them can.
 constexpr double kCorrectionRate = 0.05;
-constexpr double kMaxCorrection = 1.5;
+constexpr double kCorrectionPrior = 4;
+constexpr double kForgetting = 0.002;
+constexpr double kMaxCorrection = 3.0;
 
 }  // namespace
 
 AutoBudget::AutoBudget(CostCurve curve, const Options& options)
-    : curve_(std::move(curve)), options_(options), corrections_(curve_.points().size(), 1.0) {}
+    : curve_(std::move(curve)), options_(options), corrections_(curve_.points().size()) {}
 
 int AutoBudget::max_nodes(RequestId request, const PassPlan& /*plan*/) {
   RequestState& state = requests_[request];
@@ -93,11 +95,21 @@ void AutoBudget::observe(const Outcome& outcome) {
   acceptance_.observe(outcome.tokens, requests_[outcome.request].acceptance);
 }
 
-double AutoBudget::correction(int n_rows) const {
+size_t AutoBudget::point_of(int n_rows) const {
   const auto& points = curve_.points();
   size_t i = 0;
   while (i + 1 < points.size() && points[i + 1].n_rows <= n_rows) ++i;
-  return corrections_[i];
+  return i;
+}
+
+double AutoBudget::correction(int n_rows) const {
+  const size_t at = point_of(n_rows);
+  for (size_t distance = 0; distance < corrections_.size(); ++distance) {
+    for (const size_t i : {at - distance, at + distance}) {
+      if (i < corrections_.size() && corrections_[i].n_observed > 0) return corrections_[i].factor;
+    }
+  }
+  return 1.0;
 }
 
 void AutoBudget::observe(const PassCost& cost) {
@@ -108,9 +120,16 @@ void AutoBudget::observe(const PassCost& cost) {
   const double attention = curve_.attention(n_per_request, cost.n_context);
   const double ratio =
       std::clamp((cost.seconds - attention) / predicted, 1 / kMaxCorrection, kMaxCorrection);
-  size_t i = 0;
-  while (i + 1 < points.size() && points[i + 1].n_rows <= cost.n_rows) ++i;
-  corrections_[i] += kCorrectionRate * (ratio - corrections_[i]);
+  Correction& corrected = corrections_[point_of(cost.n_rows)];
+  if (corrected.n_observed == 0) corrected.factor = correction(cost.n_rows);
+  ++corrected.n_observed;
+  const double rate = std::max(kCorrectionRate, 1.0 / (kCorrectionPrior + corrected.n_observed));
+  corrected.factor += rate * (ratio - corrected.factor);
+  // What was seen long ago becomes like what is seen now, or a point that once looked dear
+  // would never be tried again.
+  for (Correction& other : corrections_) {
+    other.factor += kForgetting * (corrected.factor - other.factor);
+  }
 }
 
 void AutoBudget::forget(RequestId request) {

@@ -46,6 +46,9 @@ class AutoBudget final : public TreeBudget {
     int proposal;
     int32_t node;
   };
+  // The last point of the curve that has no more rows.
+  size_t point_of(int n_rows) const;
+  // That of the nearest point with any observations.
   double correction(int n_rows) const;
 
   CostCurve curve_;
@@ -53,7 +56,11 @@ class AutoBudget final : public TreeBudget {
   AcceptanceModel acceptance_;
   std::map<RequestId, RequestState> requests_;
   // How measured passes compare with the curve, per point of it.
-  std::vector<double> corrections_;
+  struct Correction {
+    double factor = 1.0;
+    int n_observed = 0;
+  };
+  std::vector<Correction> corrections_;
 
   std::vector<Candidate> candidates_;
   std::vector<double> chances_;

@@ -20,7 +20,7 @@ using Clock = std::chrono::steady_clock;
 using Json = nlohmann::ordered_json;
 
 // Raised when what is measured, or how, changes.
-constexpr int kVersion = 1;
+constexpr int kVersion = 2;
 constexpr int kRowCounts[] = {1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 16, 20, 24, 32, 48, 64};
 // With a slow model fewer row counts must do.
 constexpr int kFewRowCounts[] = {1, 2, 4, 8, 16, 32};
@@ -95,30 +95,34 @@ CostCurve calibrate(Executor& executor, const CalibrationOptions& options) {
   for (const int n : is_slow ? std::span<const int>(kFewRowCounts) : std::span<const int>(kRowCounts)) {
     if (n <= max_rows) counts.push_back(n);
   }
-  // Round after round over all of them, so that a disturbance does not hit one alone. The
-  // first round builds the graphs.
-  std::vector<std::vector<double>> times(counts.size()), far_times(counts.size());
+  // Round after round over all row counts, so that a disturbance does not hit one alone;
+  // each twice in a row, the first to bring the caches into the state that a run of such
+  // passes has, and contexts apart, since a long one fills them. The first round also
+  // builds the graphs.
   const int n_rounds = is_slow ? 2 : kRounds;
-  for (int round = 0; round <= n_rounds; ++round) {
-    for (size_t i = 0; i < counts.size(); ++i) {
-      const double near_seconds = time_pass(executor, near.id(), counts[i]);
-      const double far_seconds = time_pass(executor, far.id(), counts[i]);
-      if (round > 0 || is_slow) {
-        times[i].push_back(near_seconds);
-        far_times[i].push_back(far_seconds);
+  int n_done = 0;
+  const auto measure = [&](SequenceId sequence) {
+    std::vector<std::vector<double>> times(counts.size());
+    for (int round = 0; round <= n_rounds; ++round) {
+      for (size_t i = 0; i < counts.size(); ++i) {
+        if (!is_slow) time_pass(executor, sequence, counts[i]);
+        const double seconds = time_pass(executor, sequence, counts[i]);
+        if (round > 0 || is_slow) times[i].push_back(seconds);
       }
-      if (options.progress) {
-        options.progress((round + static_cast<double>(i + 1) / static_cast<double>(counts.size())) /
-                         (n_rounds + 1));
-      }
+      ++n_done;
+      if (options.progress) options.progress(n_done / (2.0 * (n_rounds + 1)));
     }
-  }
+    std::vector<double> medians;
+    for (const auto& of_count : times) medians.push_back(median(of_count));
+    return medians;
+  };
+  const std::vector<double> near_seconds = measure(near.id());
+  const std::vector<double> far_seconds = measure(far.id());
   std::vector<CostPoint> points;
   for (size_t i = 0; i < counts.size(); ++i) {
-    const double seconds = median(times[i]);
-    const double slope = (median(far_times[i]) - seconds) / (n_long - kShortContext);
+    const double slope = (far_seconds[i] - near_seconds[i]) / (n_long - kShortContext);
     points.push_back(
-        {.n_rows = counts[i], .seconds = seconds, .seconds_per_token = std::max(0.0, slope)});
+        {.n_rows = counts[i], .seconds = near_seconds[i], .seconds_per_token = std::max(0.0, slope)});
   }
   return CostCurve(std::move(points));
 }
