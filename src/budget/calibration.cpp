@@ -147,7 +147,7 @@ std::filesystem::path calibration_folder() {
 std::optional<CostCurve> load_curve(const std::filesystem::path& folder, const std::string& key) {
   std::ifstream stream(folder / (key + ".json"));
   const Json json = Json::parse(stream, nullptr, /*allow_exceptions=*/false);
-  if (!json.is_object() || json.value("version", 0) != kVersion) return std::nullopt;
+  if (!json.is_object() || json.value("version", Json()) != Json(kVersion)) return std::nullopt;
   const Json list = json.value("points", Json());
   std::vector<CostPoint> points;
   for (const Json& entry : list.is_array() ? list : Json::array()) {

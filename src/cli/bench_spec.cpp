@@ -87,7 +87,9 @@ void bench_spec(const SpecOptions& options) {
   const SpecBenchResult result =
       run_spec_bench(bench, show ? show_progress : std::function<void(const SpecProgress&)>());
   const nlohmann::ordered_json json = spec_bench_json(bench, result);
-  if (!options.json.empty()) write_file(options.json, json.dump(1) + "\n");
+  if (!options.json.empty())
+    write_file(options.json,
+               json.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
   if (!options.report.empty()) write_file(options.report, spec_page(json, result));
   print_table(result);
 }

@@ -13,7 +13,8 @@ namespace {
 
 constexpr int kMaxContext = 1 << 24;
 
-// A line on standard error, drawn over itself on a terminal.
+// A line on standard error, drawn over itself. Nothing where nobody watches: there a line
+// would only stand among those that matter.
 class ProgressLine {
  public:
   void show(std::string_view what, double share) {
@@ -23,19 +24,14 @@ class ProgressLine {
       start_ = std::chrono::steady_clock::now();
       shown_ = -1;
     }
-    if (std::chrono::steady_clock::now() - start_ < 1s) return;
     const int percent = static_cast<int>(share * 100.0);
-    if (percent == shown_) return;
-    const bool terminal = ::isatty(STDERR_FILENO) != 0;
-    if (terminal) {
-      std::fprintf(stderr, "\r%s %3d %%%s", what_.c_str(), percent, share >= 1.0 ? "\r\033[K" : "");
-    } else if (shown_ < 0 || share >= 1.0) {
-      std::fprintf(stderr, "%s %d %%\n", what_.c_str(), percent);
-    }
+    if (!is_terminal_ || percent == shown_ || std::chrono::steady_clock::now() - start_ < 1s) return;
+    std::fprintf(stderr, "\r%s %3d %%%s", what_.c_str(), percent, share >= 1.0 ? "\r\033[K" : "");
     shown_ = percent;
   }
 
  private:
+  bool is_terminal_ = ::isatty(STDERR_FILENO) != 0;
   std::string what_;
   std::chrono::steady_clock::time_point start_{};
   int shown_ = -1;

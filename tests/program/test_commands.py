@@ -27,9 +27,18 @@ class Run(ProgramTest):
         self.assertRegex(result.stdout.decode(), "(?s)1.*2.*3")
         self.assertRegex(result.stderr.decode(), r"prompt: \d+ tokens, .* answer: \d+ tokens, .*\n\Z")
 
+    def test_every_method_says_the_same(self):
+        prompt = ["-m", model("tiny-llama"), "--raw", "-p", "one two three one two three one", "-n", 40, "--seed", 3]
+        plain = self.succeed_json("run", *QUICK, *prompt, "--spec", "none")
+        self.assertEqual(plain["speculation"]["drafted"], 0)
+        for method in ["auto", "pld", "rest", "pia", "jacobi", "sssd", "suffix"]:
+            drafted = self.succeed_json("run", *QUICK, *prompt, "--spec", method, "--tree", 8)
+            self.assertEqual(drafted["tokens"], plain["tokens"], method)
+        self.assertIn("--pld-ngram", self.succeed("run", "--help").stdout.decode())
+
     def test_json(self):
         answer = self.answer("-m", TINY, "-p", "hello", "-n", "5", *GREEDY, "--ignore-eos")
-        self.assertEqual(list(answer), ["text", "tokens", "prompt_tokens", "stop_reason", "seed", "timings"])
+        self.assertEqual(list(answer), ["text", "tokens", "prompt_tokens", "stop_reason", "seed", "timings", "speculation"])
         self.assertEqual(len(answer["tokens"]), 5)
         self.assertEqual(answer["stop_reason"], "limit")
         timings = answer["timings"]
