@@ -1,6 +1,7 @@
 #include <forerun/engine.h>
 
 #include "api/speculator.h"
+#include "budget/calibration.h"
 #include "core/error.h"
 #include "engine/loaded_model.h"
 #include "engine/model_names.h"
@@ -31,13 +32,6 @@ LoadedModel load(const EngineOptions& options) {
       progress);
 }
 
-KvType kv_type(const EngineOptions& options) {
-  const auto type = parse_kv_type(options.kv_type);
-  if (type) return *type;
-  fail(ErrorCode::kInvalidArgument, "the type of the cache must be f16, f32 or q8_0, not '{}'",
-       options.kv_type);
-}
-
 int context_of(const EngineOptions& options, const ModelConfig& config) {
   return options.n_context > 0 ? options.n_context : std::min(config.n_ctx_train, kDefaultContextLimit);
 }
@@ -49,8 +43,8 @@ class Engine::Impl {
   explicit Impl(const EngineOptions& options)
       : loaded(load(options)),
         n_context(context_of(options, loaded.model->config())),
-        executor(loaded.model,
-                 {.kv = {.n_cells = n_context * options.n_parallel, .type = kv_type(options)}}),
+        executor(loaded.model, {.kv = {.n_cells = n_context * options.n_parallel,
+                                       .type = kv_type_named(options.kv_type)}}),
         stepper(executor, loaded.vocabulary, {.n_slots = options.n_parallel, .n_context = n_context}),
         progress(options.progress),
         warn(options.warn) {
@@ -58,9 +52,22 @@ class Engine::Impl {
   }
 
   SpeculationId add_speculation(const SpeculationOptions& options) {
-    speculators.push_back(
-        std::make_unique<Speculator>(options, loaded.vocabulary, executor, progress, warn));
+    const Speculator::Resources resources{.vocabulary = loaded.vocabulary,
+                                          .has_accelerator = !loaded.model->device().is_host(),
+                                          .cost_curve = [this]() -> const CostCurve& { return curve(); },
+                                          .warn = warn};
+    speculators.push_back(std::make_unique<Speculator>(options, resources));
     return SpeculationId{static_cast<int32_t>(speculators.size() - 1)};
+  }
+
+  // What passes cost, measured or read when it is first asked for.
+  const CostCurve& curve() {
+    if (cost_curve) return *cost_curve;
+    CalibrationOptions calibration;
+    if (progress) {
+      calibration.progress = [this](double share) { progress("measuring this machine", share); };
+    }
+    return cost_curve.emplace(calibrated(executor, calibration));
   }
 
   Speculator& speculator(SpeculationId id) {
@@ -73,8 +80,9 @@ class Engine::Impl {
   int n_context;
   Executor executor;
   Stepper stepper;
-  Speculator::Progress progress;
+  std::function<void(std::string_view what, double share)> progress;
   Speculator::Warn warn;
+  std::optional<CostCurve> cost_curve;
   std::vector<std::unique_ptr<Speculator>> speculators;
 };
 

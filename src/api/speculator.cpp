@@ -4,7 +4,6 @@
 #include <charconv>
 
 #include "budget/auto_budget.h"
-#include "budget/calibration.h"
 #include "budget/roofline_budget.h"
 #include "core/error.h"
 #include "draft/mixed.h"
@@ -38,8 +37,8 @@ std::unique_ptr<DraftMethod> make_auto_method(MethodOptions options, const Draft
   return std::make_unique<MixedMethod>(std::move(methods));
 }
 
-std::unique_ptr<TreeBudget> make_budget(const std::string& tree, Executor& executor,
-                                        const Speculator::Progress& progress) {
+std::unique_ptr<TreeBudget> make_budget(const std::string& tree,
+                                        const Speculator::Resources& resources) {
   if (tree == "own") return std::make_unique<FixedBudget>(kLargestTree);
   if (const auto size = parse_size(tree)) return std::make_unique<FixedBudget>(*size);
   if (tree != "auto" && tree != "roofline") {
@@ -47,42 +46,36 @@ std::unique_ptr<TreeBudget> make_budget(const std::string& tree, Executor& execu
          "the size of drafts must be auto, roofline, own or a number from 1 to {}, not '{}'",
          kLargestTree, tree);
   }
-  CalibrationOptions calibration;
-  if (progress) {
-    calibration.progress = [&](double share) { progress("measuring this machine", share); };
-  }
-  CostCurve curve = calibrated(executor, calibration);
-  if (tree == "auto") return std::make_unique<AutoBudget>(std::move(curve), AutoBudget::Options{});
-  const bool has_accelerator = !executor.model().device().is_host();
-  return std::make_unique<RooflineBudget>(curve, has_accelerator);
+  const CostCurve& curve = resources.cost_curve();
+  if (tree == "auto") return std::make_unique<AutoBudget>(curve, AutoBudget::Options{});
+  return std::make_unique<RooflineBudget>(curve, resources.has_accelerator);
 }
 
 }  // namespace
 
-Speculator::Speculator(const SpeculationOptions& options, const Vocabulary& vocabulary,
-                       Executor& executor, const Progress& progress, Warn warn)
-    : warn_(std::move(warn)) {
+Speculator::Speculator(const SpeculationOptions& options, const Resources& resources)
+    : warn_(resources.warn) {
   const auto accept = parse_accept_rule(options.accept);
   if (!accept) {
     fail(ErrorCode::kInvalidArgument,
          "drafts are accepted by match, target, leviathan or rejection, not by '{}'", options.accept);
   }
   accept_ = *accept;
-  open_stores(options, vocabulary);
+  open_stores(options, resources.vocabulary);
   MethodOptions method_options;
   for (const auto& [name, value] : options.options) set_method_option(method_options, name, value);
   if (options.method == "none") return;
-  const DraftResources resources{.segments = [this] { return segments(); },
-                                 .n_vocab = static_cast<int>(vocabulary.n_tokens()),
-                                 .seed = 0};
+  const DraftResources draft_resources{.segments = [this] { return segments(); },
+                                       .n_vocab = static_cast<int>(resources.vocabulary.n_tokens()),
+                                       .seed = 0};
   const bool is_auto = options.method == "auto";
   if (is_auto) {
-    method_ = make_auto_method(method_options, resources);
+    method_ = make_auto_method(method_options, draft_resources);
   } else {
-    method_ = make_method(options.method, method_options, resources);
+    method_ = make_method(options.method, method_options, draft_resources);
   }
   const std::string usual = is_auto || options.method == "sssd" ? "auto" : "own";
-  budget_ = make_budget(options.tree.empty() ? usual : options.tree, executor, progress);
+  budget_ = make_budget(options.tree.empty() ? usual : options.tree, resources);
 }
 
 Speculation Speculator::speculation() {

@@ -10,10 +10,10 @@
 #include <span>
 #include <vector>
 
+#include "budget/cost_curve.h"
 #include "budget/tree_budget.h"
 #include "draft/methods.h"
 #include "engine/stepper.h"
-#include "model/executor.h"
 #include "retrieval/store/datastore.h"
 #include "text/vocabulary.h"
 
@@ -21,12 +21,15 @@ namespace forerun {
 
 class Speculator {
  public:
-  using Progress = std::function<void(std::string_view what, double share)>;
   using Warn = std::function<void(std::string_view)>;
-  // Opens the datastores and, where the budget needs it, measures what passes cost, with
-  // the executor, while no request runs. Throws Error.
-  Speculator(const SpeculationOptions& options, const Vocabulary& vocabulary, Executor& executor,
-             const Progress& progress, Warn warn);
+  struct Resources {
+    const Vocabulary& vocabulary;
+    bool has_accelerator;
+    std::function<const CostCurve&()> cost_curve;  // asked where the budget needs it
+    Warn warn;                                     // may be empty
+  };
+  // Opens the datastores. The resources are used while it is made only. Throws Error.
+  Speculator(const SpeculationOptions& options, const Resources& resources);
 
   // What requests are submitted with; refers to this.
   Speculation speculation();

@@ -4,18 +4,14 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
+
+#include "core/median.h"
+#include "core/stopwatch.h"
 
 namespace forerun {
 namespace {
 
 constexpr std::array kRowCounts = {1, 2, 3, 4, 6, 8, 16, 32};
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  const size_t middle = values.size() / 2;
-  return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
-}
 
 struct Contenders {
   Contender& forerun;
@@ -42,11 +38,11 @@ Comparison compare(const Contenders& contenders, int rounds,
 // Milliseconds of `count` reads of `n` tokens each after `context` tokens.
 double time_reads(Contender& contender, int context, int n, int count) {
   contender.keep(context);
-  const auto start = std::chrono::steady_clock::now();
+  const Stopwatch watch;
   for (int i = 0; i < count; ++i) contender.read(n);
-  const std::chrono::duration<double, std::milli> elapsed = std::chrono::steady_clock::now() - start;
+  const double elapsed_ms = watch.ms();
   contender.keep(context);
-  return elapsed.count();
+  return elapsed_ms;
 }
 
 void fill(Contender& contender, int n) {

@@ -1,22 +1,16 @@
 #include "bench/spec_bench.h"
 
 #include <algorithm>
-#include <chrono>
 #include <memory>
 #include <numeric>
 #include <random>
 
 #include "core/check.h"
 #include "core/error.h"
+#include "core/stopwatch.h"
 
 namespace forerun {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double ms_since(Clock::time_point start) {
-  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
-}
 
 // A prompt's conversation with one method.
 struct Dialogue {
@@ -51,13 +45,13 @@ void answer(Engine& engine, std::span<Dialogue> dialogues, size_t turn, const Ge
   }
   if (running.empty()) return;
   const size_t n_running = running.size();
-  const auto start = Clock::now();
+  const Stopwatch watch;
   double prompt_ms = 0;
   // Prompts are read when no request waits for its first token any more.
-  while (engine.n_reading() > 0 && engine.step()) prompt_ms = ms_since(start);
+  while (engine.n_reading() > 0 && engine.step()) prompt_ms = watch.ms();
   while (engine.step()) {
   }
-  const double total_ms = ms_since(start);
+  const double total_ms = watch.ms();
   for (auto& [id, dialogue] : running) {
     std::optional<Generation> generation = engine.take(id);
     CHECK(generation.has_value());
@@ -158,7 +152,7 @@ SpecBenchResult run_spec_bench(const SpecBenchOptions& options,
   }
 
   const auto batch = static_cast<size_t>(options.batch);
-  const auto start = Clock::now();
+  const Stopwatch watch;
   for (size_t first = 0; first < options.prompts.size(); first += batch) {
     const size_t n = std::min(batch, options.prompts.size() - first);
     for (size_t m = 0; m < result.methods.size(); ++m) {
@@ -180,7 +174,7 @@ SpecBenchResult run_spec_bench(const SpecBenchOptions& options,
       const double all = static_cast<double>(options.prompts.size());
       progress({.n_done = static_cast<int>(first + n),
                 .n_all = static_cast<int>(options.prompts.size()),
-                .seconds_left = ms_since(start) / 1e3 * (all - done) / done});
+                .seconds_left = watch.seconds() * (all - done) / done});
     }
   }
   const auto longest = [&](size_t i) {

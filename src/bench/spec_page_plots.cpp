@@ -8,6 +8,7 @@
 
 #include "bench/spec_page_parts.h"
 #include "bench/svg_plot.h"
+#include "core/median.h"
 
 namespace forerun {
 namespace {
@@ -138,12 +139,6 @@ std::vector<PlotPoint> cost_points(const SpecBenchResult& result, size_t method)
                       .y = own / plain});
   }
   return points;
-}
-
-double median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
 }
 
 // Medians of groups of neighbouring points, about equally many in each. Points with the same

@@ -2,16 +2,13 @@
 
 #include <thread>
 
-#include "model/device.h"
+#include "api/statistics_json.h"
+#include "core/version.h"
 
 namespace forerun {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-Json counts_json(const DraftCounts& counts) {
-  return {{"drafted", counts.n_drafted}, {"tested", counts.n_tested}, {"accepted", counts.n_accepted}};
-}
 
 Json summary_json(const SpecSummary& summary) {
   const SpeculationStatistics& speculation = summary.speculation;
@@ -28,13 +25,8 @@ Json summary_json(const SpecSummary& summary) {
               {"draft_share", summary.draft_share},
               {"pass_share", summary.pass_share},
               {"sample_share", summary.sample_share}};
-  Json& depths = object["by_depth"] = Json::array();
-  for (const DraftCounts& counts : speculation.by_depth) depths.push_back(counts_json(counts));
-  Json& sources = object["by_source"] = Json::object();
-  for (size_t i = 0; i < speculation.by_source.size(); ++i) {
-    if (speculation.by_source[i].n_drafted == 0) continue;
-    sources[std::string(to_string(static_cast<DraftSource>(i)))] = counts_json(speculation.by_source[i]);
-  }
+  object["by_depth"] = by_depth_json(speculation);
+  object["by_source"] = by_source_json(speculation);
   return object;
 }
 
@@ -60,7 +52,7 @@ Json setting_json(const SpecBenchOptions& options, const SpecBenchResult& result
   const SamplingOptions& sampling = options.generation.sampling;
   Json methods = Json::object();
   for (const auto& [name, value] : options.engine.speculation.options) methods[name] = value;
-  return {{"forerun", FORERUN_VERSION},
+  return {{"forerun", kVersionText},
           {"model", options.engine.model},
           {"device", result.device},
           {"device_description", result.device_description},

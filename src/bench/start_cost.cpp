@@ -6,13 +6,13 @@
 #include <unistd.h>
 
 #include <array>
-#include <chrono>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "core/error.h"
+#include "core/stopwatch.h"
 
 extern char** environ;
 
@@ -63,7 +63,7 @@ std::string output_of(std::vector<std::string> arguments) {
 }  // namespace
 
 StartCost measure_start(const std::string& engine, const ContenderOptions& options) {
-  const auto start = std::chrono::steady_clock::now();
+  const Stopwatch watch;
   std::optional<LoadedModel> loaded;
   std::shared_ptr<Device> device;
   std::unique_ptr<Contender> contender;
@@ -75,8 +75,7 @@ StartCost measure_start(const std::string& engine, const ContenderOptions& optio
     contender = make_libllama_contender(options, *device);
   }
   contender->read(kPromptTokens);
-  const std::chrono::duration<double, std::milli> elapsed = std::chrono::steady_clock::now() - start;
-  return {.first_token_ms = elapsed.count(), .peak_bytes = peak_bytes()};
+  return {.first_token_ms = watch.ms(), .peak_bytes = peak_bytes()};
 }
 
 StartCost measure_start_in_child(const std::string& engine, const ContenderOptions& options) {

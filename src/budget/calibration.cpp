@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
@@ -12,11 +11,13 @@
 #include "core/check.h"
 #include "core/error.h"
 #include "core/hash.h"
+#include "core/median.h"
+#include "core/stopwatch.h"
+#include "core/version.h"
 
 namespace forerun {
 namespace {
 
-using Clock = std::chrono::steady_clock;
 using Json = nlohmann::ordered_json;
 
 // Raised when what is measured, or how, changes.
@@ -60,22 +61,16 @@ double time_pass(Executor& executor, SequenceId sequence, int n_rows) {
                          .token = TokenId{(17 * i + 5) % executor.model().config().n_vocab},
                          .logits = true});
   }
-  const auto start = Clock::now();
+  const Stopwatch watch;
   try {
     executor.forward(pass);
   } catch (...) {
     executor.cells().rollback(sequence);
     throw;
   }
-  const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
+  const double seconds = watch.seconds();
   executor.cells().rollback(sequence);
   return seconds;
-}
-
-double median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
 }
 
 }  // namespace
@@ -136,7 +131,7 @@ std::string calibration_key(Executor& executor) {
   hash.add(static_cast<uint64_t>(device.n_threads()));
   hash.add(device.kernels() != nullptr ? device.kernels()->name : "");
   hash.add(ggml_type_name(executor.cache().keys(0)->type));
-  hash.add(FORERUN_VERSION);
+  hash.add(kVersionText);
   return fmt::format("{:016x}", hash.value());
 }
 

@@ -29,7 +29,7 @@ ContenderOptions contender_options(const BenchOptions& options) {
   contender.model = resolve_model(options.model.model);
   contender.device = options.model.device;
   if (options.model.n_context > 0) contender.n_context = options.model.n_context;
-  contender.kv_type = kv_type(options.model);
+  contender.kv_type = kv_type_named(options.model.kv_type);
   return contender;
 }
 

@@ -16,6 +16,9 @@
 #include "cli/output.h"
 #include "cli/speculation_options.h"
 #include "core/error.h"
+#include "engine/model_names.h"
+#include "gguf/gguf_file.h"
+#include "text/vocabulary.h"
 
 namespace forerun {
 namespace {
@@ -72,17 +75,14 @@ void write_file(const std::string& path, const std::string& text) {
 
 void bench_spec(const SpecOptions& options) {
   SpecBenchOptions bench;
-  bench.engine = engine_options(options.model);
-  bench.engine.speculation = options.speculation.options();
+  bench.engine = engine_options(options.model, options.speculation.options());
   bench.methods = options.methods;
   bench.prompts = limited(read_prompts(options.prompts), options.limit);
-  bench.generation = options.generation.options;
+  const Vocabulary vocabulary =
+      Vocabulary::load(GgufFile::open(resolve_model(options.model.model)).metadata());
+  bench.generation = generation_options(options.generation, static_cast<int>(vocabulary.n_tokens()));
   bench.batch = options.batch;
   bench.live_folder = options.live_folder;
-  // Checked against the vocabulary when the requests are submitted.
-  if (options.generation.seed >= 0) {
-    bench.generation.sampling.seed = static_cast<uint64_t>(options.generation.seed);
-  }
   const bool show = ::isatty(STDERR_FILENO) != 0;
   const SpecBenchResult result =
       run_spec_bench(bench, show ? show_progress : std::function<void(const SpecProgress&)>());

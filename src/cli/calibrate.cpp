@@ -36,11 +36,12 @@ void print_curve(const CostCurve& curve) {
 }
 
 void calibrate_command(const CalibrateOptions& options) {
-  const EngineOptions engine = engine_options(options.model);
+  const EngineOptions engine = engine_options(options.model, {});
   const LoadedModel loaded = load_model(resolve_model(options.model.model), options.model.device,
                                         [&](double share) { engine.progress("loading", share); });
   const int n_context = options.model.n_context > 0 ? options.model.n_context : kContext;
-  Executor executor(loaded.model, {.kv = {.n_cells = n_context, .type = kv_type(options.model)}});
+  Executor executor(loaded.model,
+                    {.kv = {.n_cells = n_context, .type = kv_type_named(options.model.kv_type)}});
   const CostCurve curve = calibrate(
       executor, {.progress = [&](double share) { engine.progress("measuring this machine", share); }});
   const std::string key = calibration_key(executor);

@@ -71,9 +71,7 @@ class Conversation {
 };
 
 void chat(const ChatOptions& options) {
-  EngineOptions engine_opts = engine_options(options.model);
-  engine_opts.speculation = options.speculation.options();
-  Engine engine(engine_opts);
+  Engine engine(engine_options(options.model, options.speculation.options()));
   if (!engine.has_chat_template()) {
     fail(ErrorCode::kUnsupported,
          "this model has no chat template; use 'forerun run' to continue a text");

@@ -7,6 +7,7 @@
 
 #include "cli/commands.h"
 #include "core/error.h"
+#include "core/version.h"
 #include "gguf/ggml_log.h"
 
 namespace {
@@ -32,7 +33,7 @@ int main(int argc, char** argv) {
   CLI::App app{"forerun: faster answers from any GGUF language model, word for word the same"};
   app.name("forerun");
   app.require_subcommand(1);
-  app.set_version_flag("--version", FORERUN_VERSION);
+  app.set_version_flag("--version", forerun::kVersionText);
   app.get_formatter()->column_width(34);
   // Of a flag given twice the last counts; lists say so themselves.
   app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);

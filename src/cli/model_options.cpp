@@ -60,7 +60,7 @@ void add_context_options(CLI::App& command, ModelOptions& options) {
       ->capture_default_str();
 }
 
-EngineOptions engine_options(const ModelOptions& options) {
+EngineOptions engine_options(const ModelOptions& options, const SpeculationOptions& speculation) {
   EngineOptions engine;
   engine.model = options.model;
   engine.device = options.device.name;
@@ -68,6 +68,7 @@ EngineOptions engine_options(const ModelOptions& options) {
   engine.pin_threads = options.device.pin_threads;
   engine.n_context = options.n_context;
   engine.kv_type = options.kv_type;
+  engine.speculation = speculation;
   engine.progress = [line = std::make_shared<ProgressLine>()](std::string_view what, double share) {
     line->show(what, share);
   };
@@ -75,12 +76,6 @@ EngineOptions engine_options(const ModelOptions& options) {
     std::fprintf(stderr, "forerun: %.*s\n", static_cast<int>(message.size()), message.data());
   };
   return engine;
-}
-
-KvType kv_type(const ModelOptions& options) {
-  const auto type = parse_kv_type(options.kv_type);
-  if (type) return *type;
-  fail(ErrorCode::kInvalidArgument, "--kv-type must be f16, f32 or q8_0, not '{}'", options.kv_type);
 }
 
 }  // namespace forerun

@@ -26,8 +26,6 @@ void add_context_options(CLI::App& command, ModelOptions& options);
 
 // What an engine with these options is made from; progress goes to standard error when it
 // takes longer than a second, and so do warnings.
-EngineOptions engine_options(const ModelOptions& options);
-// Throws Error if there is no such type.
-KvType kv_type(const ModelOptions& options);
+EngineOptions engine_options(const ModelOptions& options, const SpeculationOptions& speculation);
 
 }  // namespace forerun

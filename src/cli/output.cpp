@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <vector>
 
+#include "api/statistics_json.h"
 #include "text/utf8.h"
 
 namespace forerun {
@@ -59,10 +60,6 @@ Json timings_json(const Timings& timings) {
           {"predicted_per_second", timings.predicted_per_second()}};
 }
 
-Json counts_json(const DraftCounts& counts) {
-  return {{"drafted", counts.n_drafted}, {"tested", counts.n_tested}, {"accepted", counts.n_accepted}};
-}
-
 Json speculation_json(const SpeculationStatistics& statistics) {
   Json object = counts_json(statistics.total());
   object["steps"] = statistics.n_steps;
@@ -71,13 +68,8 @@ Json speculation_json(const SpeculationStatistics& statistics) {
   object["draft_ms"] = statistics.draft_ms;
   object["pass_ms"] = statistics.pass_ms;
   object["sample_ms"] = statistics.sample_ms;
-  Json& sources = object["by_source"] = Json::object();
-  for (size_t i = 0; i < statistics.by_source.size(); ++i) {
-    if (statistics.by_source[i].n_drafted == 0) continue;
-    sources[std::string(to_string(static_cast<DraftSource>(i)))] = counts_json(statistics.by_source[i]);
-  }
-  Json& depths = object["by_depth"] = Json::array();
-  for (const DraftCounts& counts : statistics.by_depth) depths.push_back(counts_json(counts));
+  object["by_source"] = by_source_json(statistics);
+  object["by_depth"] = by_depth_json(statistics);
   return object;
 }
 

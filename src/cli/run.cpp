@@ -71,9 +71,7 @@ std::vector<TokenId> prompt_tokens(const RunOptions& options, const Engine& engi
 void run(const RunOptions& options) {
   const std::string prompt = read_prompt(options);
   if (prompt.empty()) fail(ErrorCode::kInvalidArgument, "the prompt is empty");
-  EngineOptions engine_opts = engine_options(options.model);
-  engine_opts.speculation = options.speculation.options();
-  Engine engine(engine_opts);
+  Engine engine(engine_options(options.model, options.speculation.options()));
   const GenerationOptions generation_opts = generation_options(options.generation, engine.n_vocab());
   const std::vector<TokenId> tokens = prompt_tokens(options, engine, prompt);
 

@@ -9,17 +9,10 @@
 #include <span>
 #include <vector>
 
+#include "core/test_tokens.h"
 #include "draft/drafter.h"
 
 namespace forerun {
-
-using Tokens = std::vector<TokenId>;
-
-inline Tokens tokens(std::initializer_list<int> ids) {
-  Tokens result;
-  for (const int id : ids) result.push_back(TokenId{id});
-  return result;
-}
 
 inline int random_int(std::mt19937& random, int min, int max) {
   return min + static_cast<int>(random() % static_cast<unsigned>(max - min + 1));

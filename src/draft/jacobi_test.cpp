@@ -51,12 +51,12 @@ Tokens accepted(const DraftTree& tree, const TargetTokens& target) {
 TEST(NgramPool, KeepsTheLatest) {
   NgramPool pool(2, 2);
   EXPECT_TRUE(pool.behind(TokenId{1}).empty());
-  pool.add(TokenId{1}, tokens({2, 3}));
-  pool.add(TokenId{1}, tokens({4, 5}));
-  pool.add(TokenId{1}, tokens({2, 3}));  // again
-  pool.add(TokenId{1}, tokens({6, 7}));  // 4 5 is the oldest
+  pool.add(TokenId{1}, ids({2, 3}));
+  pool.add(TokenId{1}, ids({4, 5}));
+  pool.add(TokenId{1}, ids({2, 3}));  // again
+  pool.add(TokenId{1}, ids({6, 7}));  // 4 5 is the oldest
   const auto kept = pool.behind(TokenId{1});
-  EXPECT_EQ(Tokens(kept.begin(), kept.end()), tokens({2, 3, 6, 7}));
+  EXPECT_EQ(Tokens(kept.begin(), kept.end()), ids({2, 3, 6, 7}));
   EXPECT_TRUE(pool.behind(TokenId{2}).empty());
 }
 
@@ -112,7 +112,7 @@ class JacobiWindows : public testing::TestWithParam<std::pair<int, int>> {};
 TEST_P(JacobiWindows, HarvestsTheNgramsOfThePublishedAlgorithm) {
   const auto [level, window_size] = GetParam();
   const Model model = mixed;
-  Tokens text = tokens({3, 1, 4, 1, 5, 9, 2, 6});
+  Tokens text = ids({3, 1, 4, 1, 5, 9, 2, 6});
   JacobiWindow window(level, window_size, 42);
   window.start(text);
   NgramPool pool(level - 1, 3);
@@ -148,7 +148,7 @@ INSTANTIATE_TEST_SUITE_P(Shapes, JacobiWindows,
 // token on, whatever stands before it.
 TEST(Jacobi, FindsTheNgramsOfASimpleModel) {
   const Model model = [](const Tokens& text) { return TokenId{(to_int(text.back()) + 1) % 13}; };
-  Tokens text = tokens({7, 0, 4, 11});
+  Tokens text = ids({7, 0, 4, 11});
   JacobiOptions options;
   options.text_ngrams = false;
   JacobiMethod method(options, 1);
@@ -171,10 +171,10 @@ TEST(Jacobi, FindsTheNgramsOfASimpleModel) {
 TEST(Jacobi, DraftsNgramsOfTheTextWhereAsked) {
   JacobiOptions options;
   options.level = 3;
-  const Tokens text = tokens({1, 2, 3, 9, 1, 4, 5, 9, 1});
+  const Tokens text = ids({1, 2, 3, 9, 1, 4, 5, 9, 1});
   const auto with = paths(draft(*JacobiMethod(options, 0).begin(text), kAmple));
-  EXPECT_TRUE(with.contains(tokens({2, 3})));
-  EXPECT_TRUE(with.contains(tokens({4, 5})));
+  EXPECT_TRUE(with.contains(ids({2, 3})));
+  EXPECT_TRUE(with.contains(ids({4, 5})));
   options.text_ngrams = false;
   const DraftTree without = draft(*JacobiMethod(options, 0).begin(text), kAmple);
   EXPECT_EQ(without.size(), options.window + options.level - 3);

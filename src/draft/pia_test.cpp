@@ -17,13 +17,13 @@ PiaOptions small() {
 
 TEST(Pia, DraftsBranchesOfThePrompt) {
   PiaMethod method(small());
-  const DraftTree tree = draft(*method.begin(tokens({1, 2, 3, 4, 5, 1, 2, 6, 7, 1, 2})));
+  const DraftTree tree = draft(*method.begin(ids({1, 2, 3, 4, 5, 1, 2, 6, 7, 1, 2})));
   const auto drafted = paths(tree);
   // Two branches of 3 tokens behind "1 2".
   EXPECT_EQ(drafted.size(), 6u);
-  EXPECT_TRUE(drafted.contains(tokens({3, 4, 5})));
-  EXPECT_TRUE(drafted.contains(tokens({6, 7, 1})));
-  EXPECT_FLOAT_EQ(drafted.at(tokens({3})), 1.0f / 3);  // of two branches and an unseen one
+  EXPECT_TRUE(drafted.contains(ids({3, 4, 5})));
+  EXPECT_TRUE(drafted.contains(ids({6, 7, 1})));
+  EXPECT_FLOAT_EQ(drafted.at(ids({3})), 1.0f / 3);  // of two branches and an unseen one
   EXPECT_EQ(tree[0].match_length, 2);
   EXPECT_EQ(tree[0].source, DraftSource::kInput);
 }
@@ -31,35 +31,35 @@ TEST(Pia, DraftsBranchesOfThePrompt) {
 TEST(Pia, TriesTheLastTokenAloneWhereTwoGiveLittle) {
   PiaMethod method(small());
   // Behind "1 2" there is one token only, as the prompt ends there.
-  const auto drafter = method.begin(tokens({2, 8, 9, 5, 1, 2, 3}));
-  drafter->append(tokens({1, 2}));
+  const auto drafter = method.begin(ids({2, 8, 9, 5, 1, 2, 3}));
+  drafter->append(ids({1, 2}));
   const DraftTree tree = draft(*drafter);
   EXPECT_EQ(tree[0].match_length, 1);
-  EXPECT_TRUE(paths(tree).contains(tokens({8, 9, 5})));
-  EXPECT_TRUE(paths(tree).contains(tokens({3})));
+  EXPECT_TRUE(paths(tree).contains(ids({8, 9, 5})));
+  EXPECT_TRUE(paths(tree).contains(ids({3})));
 }
 
 TEST(Pia, LearnsWholeBranchesAtOnceAndTheRestAtTheEnd) {
   PiaMethod method(small());
   const auto drafter = method.begin({});
-  drafter->append(tokens({1, 2, 3, 4}));
+  drafter->append(ids({1, 2, 3, 4}));
   EXPECT_EQ(method.answers().n_nodes(), 0);
-  drafter->append(tokens({5}));
-  EXPECT_NE(method.answers().find(tokens({1, 2, 3, 4, 5})), FrequencyTrie::kNone);
-  EXPECT_EQ(method.answers().find(tokens({2, 3})), FrequencyTrie::kNone);
+  drafter->append(ids({5}));
+  EXPECT_NE(method.answers().find(ids({1, 2, 3, 4, 5})), FrequencyTrie::kNone);
+  EXPECT_EQ(method.answers().find(ids({2, 3})), FrequencyTrie::kNone);
   drafter->finish();
-  EXPECT_NE(method.answers().find(tokens({2, 3, 4, 5})), FrequencyTrie::kNone);
-  EXPECT_NE(method.answers().find(tokens({4, 5})), FrequencyTrie::kNone);
-  const DraftTree tree = draft(*method.begin(tokens({9, 1})));
-  EXPECT_EQ(chain(tree), tokens({2, 3, 4}));
+  EXPECT_NE(method.answers().find(ids({2, 3, 4, 5})), FrequencyTrie::kNone);
+  EXPECT_NE(method.answers().find(ids({4, 5})), FrequencyTrie::kNone);
+  const DraftTree tree = draft(*method.begin(ids({9, 1})));
+  EXPECT_EQ(chain(tree), ids({2, 3, 4}));
   EXPECT_EQ(tree[0].source, DraftSource::kDatastore);
 }
 
 TEST(Pia, KeepsPromptsToThemselves) {
   PiaMethod method(small());
-  const auto first = method.begin(tokens({1, 2, 3, 4, 5}));
+  const auto first = method.begin(ids({1, 2, 3, 4, 5}));
   first->finish();
-  EXPECT_TRUE(draft(*method.begin(tokens({1, 2}))).empty());
+  EXPECT_TRUE(draft(*method.begin(ids({1, 2}))).empty());
 }
 
 // Half of a full draft goes to what answers say most often, the rest to the prompt first.
@@ -71,15 +71,15 @@ TEST(Pia, SharesTheDraftBetweenAnswersAndPrompt) {
   PiaMethod method(options);
   for (int i = 0; i < 3; ++i) {
     for (int next = 10; next < 20; ++next) {
-      for (int n = 10; n <= next; ++n) method.learn(tokens({1, next}));  // 19 most often
+      for (int n = 10; n <= next; ++n) method.learn(ids({1, next}));  // 19 most often
     }
   }
-  const DraftTree tree = draft(*method.begin(tokens({1, 30, 1, 30, 1, 31, 1, 32, 1})));
+  const DraftTree tree = draft(*method.begin(ids({1, 30, 1, 30, 1, 31, 1, 32, 1})));
   const auto drafted = paths(tree);
   ASSERT_EQ(drafted.size(), 4u);
-  EXPECT_TRUE(drafted.contains(tokens({19})));
-  EXPECT_TRUE(drafted.contains(tokens({18})));
-  EXPECT_TRUE(drafted.contains(tokens({30})));
+  EXPECT_TRUE(drafted.contains(ids({19})));
+  EXPECT_TRUE(drafted.contains(ids({18})));
+  EXPECT_TRUE(drafted.contains(ids({30})));
 }
 
 // The same by definition: count branches, list all nodes below the query, sort.
@@ -149,23 +149,23 @@ TEST(Pia, ThinsOutTreesOnceManyHaveGrown) {
   PiaOptions options = small();
   options.max_tree_nodes = 4;
   PiaMethod method(options);
-  for (int first = 0; first < 1023; ++first) method.learn(tokens({first, 1, 2}));
-  for (int i = 0; i < 3; ++i) method.learn(tokens({2000, 5, 6, 7, 8}));
-  method.learn(tokens({2000, 5, 9}));
+  for (int first = 0; first < 1023; ++first) method.learn(ids({first, 1, 2}));
+  for (int i = 0; i < 3; ++i) method.learn(ids({2000, 5, 6, 7, 8}));
+  method.learn(ids({2000, 5, 9}));
   method.thin_out();
   // Only the tree that is too large lost what was seen once; the rest of it was halved.
-  EXPECT_NE(method.answers().find(tokens({7, 1, 2})), FrequencyTrie::kNone);
-  EXPECT_EQ(method.answers().find(tokens({2000, 5, 9})), FrequencyTrie::kNone);
-  EXPECT_EQ(method.answers().frequency(method.answers().find(tokens({2000, 5}))), 2.0f);
-  EXPECT_EQ(method.answers().frequency(method.answers().find(tokens({2000, 5, 6, 7, 8}))), 1.5f);
+  EXPECT_NE(method.answers().find(ids({7, 1, 2})), FrequencyTrie::kNone);
+  EXPECT_EQ(method.answers().find(ids({2000, 5, 9})), FrequencyTrie::kNone);
+  EXPECT_EQ(method.answers().frequency(method.answers().find(ids({2000, 5}))), 2.0f);
+  EXPECT_EQ(method.answers().frequency(method.answers().find(ids({2000, 5, 6, 7, 8}))), 1.5f);
 }
 
 TEST(Pia, LimitsAllTreesTogether) {
   PiaOptions options = small();
   options.max_nodes = 100;
   PiaMethod method(options);
-  for (int first = 0; first < 90; ++first) method.learn(tokens({first, 1, 2}));
-  for (int i = 0; i < 9; ++i) method.learn(tokens({500, 1, 2}));
+  for (int first = 0; first < 90; ++first) method.learn(ids({first, 1, 2}));
+  for (int i = 0; i < 9; ++i) method.learn(ids({500, 1, 2}));
   method.thin_out();
   EXPECT_EQ(method.answers().n_nodes(), 2);
 }

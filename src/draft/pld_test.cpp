@@ -14,26 +14,26 @@ PldOptions with_match(const char* match) {
 TEST(Pld, DraftsWhatFollowedTheLongestNgram) {
   // "1 2 3" is followed by 7; the nearer "2 3" and "3" by others.
   PldMethod method{PldOptions{}};
-  const auto drafter = method.begin(tokens({1, 2, 3, 7, 9, 2, 3, 8, 3, 6, 1, 2, 3}));
-  EXPECT_EQ(chain(draft(*drafter)), tokens({7, 9, 2, 3, 8, 3, 6, 1, 2, 3}));
+  const auto drafter = method.begin(ids({1, 2, 3, 7, 9, 2, 3, 8, 3, 6, 1, 2, 3}));
+  EXPECT_EQ(chain(draft(*drafter)), ids({7, 9, 2, 3, 8, 3, 6, 1, 2, 3}));
   EXPECT_EQ(draft(*drafter)[0].match_length, 3);
   EXPECT_EQ(draft(*drafter)[0].source, DraftSource::kInput);
 }
 
 TEST(Pld, TakesTheOccurrenceAskedFor) {
-  const Tokens text = tokens({5, 6, 1, 5, 6, 2, 5, 6});
-  EXPECT_EQ(chain(draft(*PldMethod(with_match("first")).begin(text))), tokens({1, 5, 6, 2, 5, 6}));
-  EXPECT_EQ(chain(draft(*PldMethod(with_match("last")).begin(text))), tokens({2, 5, 6}));
+  const Tokens text = ids({5, 6, 1, 5, 6, 2, 5, 6});
+  EXPECT_EQ(chain(draft(*PldMethod(with_match("first")).begin(text))), ids({1, 5, 6, 2, 5, 6}));
+  EXPECT_EQ(chain(draft(*PldMethod(with_match("last")).begin(text))), ids({2, 5, 6}));
 }
 
 TEST(Pld, DraftsNothingWithoutAMatch) {
   PldMethod method{PldOptions{}};
   EXPECT_TRUE(draft(*method.begin({})).empty());
-  EXPECT_TRUE(draft(*method.begin(tokens({1}))).empty());
-  EXPECT_TRUE(draft(*method.begin(tokens({1, 2, 3}))).empty());
+  EXPECT_TRUE(draft(*method.begin(ids({1}))).empty());
+  EXPECT_TRUE(draft(*method.begin(ids({1, 2, 3}))).empty());
   PldOptions two;
   two.min_ngram = 2;
-  EXPECT_TRUE(draft(*PldMethod(two).begin(tokens({4, 3, 7, 2, 3}))).empty());
+  EXPECT_TRUE(draft(*PldMethod(two).begin(ids({4, 3, 7, 2, 3}))).empty());
 }
 
 // The definition: scan for the longest n-gram, take the first or last place behind it.

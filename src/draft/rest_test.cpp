@@ -25,35 +25,35 @@ SegmentSource source(SegmentList list) {
 TEST(Rest, DraftsTheMostFrequentContinuations) {
   // Behind "1 2": 3 4, 3 5, 6.
   RestMethod method(RestOptions{},
-                    source({segment({tokens({1, 2, 3, 4}), tokens({1, 2, 3, 5}), tokens({1, 2, 6})})}));
-  const DraftTree tree = draft(*method.begin(tokens({9, 1, 2})));
+                    source({segment({ids({1, 2, 3, 4}), ids({1, 2, 3, 5}), ids({1, 2, 6})})}));
+  const DraftTree tree = draft(*method.begin(ids({9, 1, 2})));
   const auto drafted = paths(tree);
   ASSERT_EQ(drafted.size(), 4u);
-  EXPECT_FLOAT_EQ(drafted.at(tokens({3})), 2.0f / 4);
-  EXPECT_FLOAT_EQ(drafted.at(tokens({3, 4})), 1.0f / 4);
-  EXPECT_FLOAT_EQ(drafted.at(tokens({6})), 1.0f / 4);
+  EXPECT_FLOAT_EQ(drafted.at(ids({3})), 2.0f / 4);
+  EXPECT_FLOAT_EQ(drafted.at(ids({3, 4})), 1.0f / 4);
+  EXPECT_FLOAT_EQ(drafted.at(ids({6})), 1.0f / 4);
   EXPECT_EQ(tree[0].token, TokenId{3});
   EXPECT_EQ(tree[0].match_length, 2);
   EXPECT_EQ(tree[0].source, DraftSource::kDatastore);
 }
 
 TEST(Rest, UsesTheLongestMatchOfAnySegment) {
-  RestMethod method(RestOptions{}, source({segment({tokens({2, 3, 7}), tokens({2, 3, 7})}),
-                                           segment({tokens({1, 2, 3, 8})})}));
-  EXPECT_EQ(chain(draft(*method.begin(tokens({1, 2, 3})))), tokens({8}));
-  EXPECT_EQ(paths(draft(*method.begin(tokens({5, 2, 3})))).size(), 2u);
+  RestMethod method(RestOptions{},
+                    source({segment({ids({2, 3, 7}), ids({2, 3, 7})}), segment({ids({1, 2, 3, 8})})}));
+  EXPECT_EQ(chain(draft(*method.begin(ids({1, 2, 3})))), ids({8}));
+  EXPECT_EQ(paths(draft(*method.begin(ids({5, 2, 3})))).size(), 2u);
 }
 
 TEST(Rest, ShortensAMatchThatNothingFollows) {
-  RestMethod method(RestOptions{}, source({segment({tokens({1, 2, 3}), tokens({4, 2, 3, 5})})}));
-  EXPECT_EQ(chain(draft(*method.begin(tokens({1, 2, 3})))), tokens({5}));
+  RestMethod method(RestOptions{}, source({segment({ids({1, 2, 3}), ids({4, 2, 3, 5})})}));
+  EXPECT_EQ(chain(draft(*method.begin(ids({1, 2, 3})))), ids({5}));
 }
 
 TEST(Rest, DraftsNothingWithoutADatastore) {
   for (const SegmentSource& none :
        {SegmentSource{}, SegmentSource{[] { return nullptr; }}, source({})}) {
     RestMethod method(RestOptions{}, none);
-    EXPECT_TRUE(draft(*method.begin(tokens({1, 2, 3}))).empty());
+    EXPECT_TRUE(draft(*method.begin(ids({1, 2, 3}))).empty());
     EXPECT_TRUE(draft(*method.begin({})).empty());
   }
 }
@@ -63,12 +63,12 @@ TEST(Rest, LooksAtALimitedNumberOfOccurrences) {
   RestOptions options;
   options.samples = 10;
   options.branch = 1;
-  std::vector<Tokens> many(40, tokens({1, 2, 3}));
-  std::vector<Tokens> few(10, tokens({1, 2, 4}));
+  std::vector<Tokens> many(40, ids({1, 2, 3}));
+  std::vector<Tokens> few(10, ids({1, 2, 4}));
   RestMethod method(options, source({segment(many), segment(few)}));
-  const auto drafted = paths(draft(*method.begin(tokens({1, 2}))));
-  EXPECT_FLOAT_EQ(drafted.at(tokens({3})), 8.0f / 11);
-  EXPECT_FLOAT_EQ(drafted.at(tokens({4})), 2.0f / 11);
+  const auto drafted = paths(draft(*method.begin(ids({1, 2}))));
+  EXPECT_FLOAT_EQ(drafted.at(ids({3})), 8.0f / 11);
+  EXPECT_FLOAT_EQ(drafted.at(ids({4})), 2.0f / 11);
 }
 
 // All continuations of the longest match, by reading the documents.

@@ -6,21 +6,14 @@
 #include <set>
 
 #include "core/error.h"
+#include "core/test_tokens.h"
 #include "retrieval/segment_test_support.h"
 
 namespace forerun {
 namespace {
 
-using Tokens = std::vector<TokenId>;
-
 constexpr int kVocab = 100;
 constexpr DraftLimits kLimits{31, 16};
-
-Tokens ids(std::initializer_list<int> values) {
-  Tokens tokens;
-  for (const int value : values) tokens.push_back(TokenId{value});
-  return tokens;
-}
 
 // A snapshot with one segment per text.
 SegmentSource store(const std::vector<Tokens>& texts, int n_vocab = kVocab) {

@@ -10,9 +10,9 @@ namespace {
 
 TEST(Suffix, DraftsAsManyTokensAsItMatched) {
   SuffixMethod method{SuffixOptions{}};
-  const auto drafter = method.begin(tokens({1, 2, 3, 4, 5, 6, 7, 8, 1, 2, 3}));
+  const auto drafter = method.begin(ids({1, 2, 3, 4, 5, 6, 7, 8, 1, 2, 3}));
   const DraftTree tree = draft(*drafter);
-  EXPECT_EQ(chain(tree), tokens({4, 5, 6}));
+  EXPECT_EQ(chain(tree), ids({4, 5, 6}));
   EXPECT_EQ(tree[0].match_length, 3);
   EXPECT_EQ(tree[2].score, 0.5f);  // seen once
 }
@@ -22,29 +22,29 @@ TEST(Suffix, SharesProbabilityAmongWhatFollowed) {
   SuffixOptions options;
   options.offset = 3.0;
   SuffixMethod method(options);
-  const auto drafter = method.begin(tokens({1, 2, 3, 1, 2, 4, 1, 5, 9, 1}));
+  const auto drafter = method.begin(ids({1, 2, 3, 1, 2, 4, 1, 5, 9, 1}));
   const auto drafted = paths(draft(*drafter));
   ASSERT_EQ(drafted.size(), 4u);
-  EXPECT_FLOAT_EQ(drafted.at(tokens({2})), 2.0f / 4);
+  EXPECT_FLOAT_EQ(drafted.at(ids({2})), 2.0f / 4);
   // Of the quarter that each of the others has, the deepest and latest are taken.
-  EXPECT_FLOAT_EQ(drafted.at(tokens({2, 4})), 1.0f / 4);
-  EXPECT_FLOAT_EQ(drafted.at(tokens({2, 4, 1})), 1.0f / 4);
-  EXPECT_FLOAT_EQ(drafted.at(tokens({2, 4, 1, 5})), 1.0f / 4);
+  EXPECT_FLOAT_EQ(drafted.at(ids({2, 4})), 1.0f / 4);
+  EXPECT_FLOAT_EQ(drafted.at(ids({2, 4, 1})), 1.0f / 4);
+  EXPECT_FLOAT_EQ(drafted.at(ids({2, 4, 1, 5})), 1.0f / 4);
 }
 
 TEST(Suffix, LearnsFromAnswersThatEndedWell) {
   SuffixMethod method{SuffixOptions{}};
-  const auto first = method.begin(tokens({50}));
-  first->append(tokens({1, 2, 3, 4}));
-  EXPECT_TRUE(draft(*method.begin(tokens({1, 2}))).empty());
+  const auto first = method.begin(ids({50}));
+  first->append(ids({1, 2, 3, 4}));
+  EXPECT_TRUE(draft(*method.begin(ids({1, 2}))).empty());
   first->finish();
-  const DraftTree tree = draft(*method.begin(tokens({1, 2})));
-  EXPECT_EQ(chain(tree), tokens({3, 4}));
+  const DraftTree tree = draft(*method.begin(ids({1, 2})));
+  EXPECT_EQ(chain(tree), ids({3, 4}));
   EXPECT_EQ(tree[0].source, DraftSource::kDatastore);
   // The prompt is not part of the answer.
-  EXPECT_TRUE(draft(*method.begin(tokens({50}))).empty());
+  EXPECT_TRUE(draft(*method.begin(ids({50}))).empty());
   // Of equal sums the request's own text wins.
-  EXPECT_EQ(chain(draft(*method.begin(tokens({1, 2, 7, 8, 1, 2})))), tokens({7, 8}));
+  EXPECT_EQ(chain(draft(*method.begin(ids({1, 2, 7, 8, 1, 2})))), ids({7, 8}));
 }
 
 TEST(Suffix, ForgetsTheOldestAnswers) {
@@ -52,13 +52,13 @@ TEST(Suffix, ForgetsTheOldestAnswers) {
   options.max_answers = 2;
   options.max_answer_tokens = 10;
   SuffixMethod method(options);
-  method.learn(tokens({1, 2}));
-  method.learn(tokens({3, 4}));
-  method.learn(tokens({5, 6}));
-  EXPECT_TRUE(draft(*method.begin(tokens({1}))).empty());
-  EXPECT_EQ(chain(draft(*method.begin(tokens({3})))), tokens({4}));
-  method.learn(tokens({7, 8, 9, 10, 11, 12, 13, 14}));
-  EXPECT_TRUE(draft(*method.begin(tokens({3}))).empty());
+  method.learn(ids({1, 2}));
+  method.learn(ids({3, 4}));
+  method.learn(ids({5, 6}));
+  EXPECT_TRUE(draft(*method.begin(ids({1}))).empty());
+  EXPECT_EQ(chain(draft(*method.begin(ids({3})))), ids({4}));
+  method.learn(ids({7, 8, 9, 10, 11, 12, 13, 14}));
+  EXPECT_TRUE(draft(*method.begin(ids({3}))).empty());
   EXPECT_EQ(method.answers().n_tokens(), 10);
 }
 

@@ -1,22 +1,13 @@
 #include "engine/stepper.h"
 
 #include <algorithm>
-#include <chrono>
 
 #include "core/check.h"
 #include "core/error.h"
+#include "core/stopwatch.h"
 
 namespace forerun {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
-double ms_since(Clock::time_point start) {
-  return 1e3 * seconds_since(start);
-}
 
 // The model's tokens behind the nodes of a tree, drawn when asked for.
 class PassTargets final : public TargetTokens {
@@ -115,13 +106,13 @@ void Stepper::admit() {
     const auto prompt = active->request->prompt();
     active->slot = slots_.acquire(prompt);
     if (active->slot == nullptr) return;
-    active->phase_start = Clock::now();
+    active->phase = {};
     Timings& timings = active->request->timings();
     timings.n_cached = static_cast<int>(active->slot->text.size());
     timings.n_prompt = static_cast<int>(prompt.size()) - timings.n_cached;
     if (active->speculation.method == nullptr) continue;
     active->drafter = active->speculation.method->begin(prompt);
-    active->request->speculation().draft_ms += ms_since(active->phase_start);
+    active->request->speculation().draft_ms += active->phase.ms();
   }
 }
 
@@ -153,7 +144,7 @@ void Stepper::draft() {
 }
 
 void Stepper::draft(Active& active, int max_nodes) {
-  const auto start = Clock::now();
+  const Stopwatch watch;
   // The text's last token is a row too, and what lies past the end of the context or of the
   // answer cannot be accepted.
   const int room = options_.n_context - static_cast<int>(active.slot->text.size()) - 1;
@@ -161,7 +152,7 @@ void Stepper::draft(Active& active, int max_nodes) {
   const int n = std::min({max_nodes, room, active.speculation.budget->max_nodes(active.id, plan_)});
   if (n > 0 && depth > 0) active.drafter->draft({.max_nodes = n, .max_depth = depth}, active.tree);
   CHECK(active.tree.size() <= std::max(n, 0) && active.tree.max_depth() <= std::max(depth, 0));
-  active.request->speculation().draft_ms += ms_since(start);
+  active.request->speculation().draft_ms += watch.ms();
 }
 
 void Stepper::fill_pass() {
@@ -217,7 +208,7 @@ void Stepper::add_prompt_rows(Active& active, size_t n) {
 }
 
 void Stepper::forward() {
-  const auto start = Clock::now();
+  const Stopwatch watch;
   try {
     pass_result_ = &executor_.forward(pass_);
   } catch (...) {
@@ -226,7 +217,7 @@ void Stepper::forward() {
     }
     throw;
   }
-  pass_seconds_ = seconds_since(start);
+  pass_seconds_ = watch.seconds();
   if (plan_.n_decoding == 0) return;
   PassCost cost{.plan = plan_,
                 .n_rows = static_cast<int>(pass_.rows.size()),
@@ -242,7 +233,9 @@ void Stepper::forward() {
 
 void Stepper::advance(Active& active) {
   try {
-    const auto reason = active.is_decoding() ? after_tree(active) : after_prompt(active);
+    auto reason = active.is_decoding() ? after_tree(active) : after_prompt(active);
+    const bool is_full = static_cast<int>(active.slot->text.size()) == options_.n_context;
+    if (!reason && is_full) reason = StopReason::kContextFull;
     if (reason) end(active, active.request->finish(*reason));
   } catch (const Error&) {
     // Its own fault (no token is allowed any more): it fails alone.
@@ -257,22 +250,20 @@ std::optional<StopReason> Stepper::after_prompt(Active& active) {
   const auto read = request.prompt().subspan(text.size(), active.n_rows);
   text.insert(text.end(), read.begin(), read.end());
   if (text.size() < request.prompt().size()) return std::nullopt;
-  request.timings().prompt_ms = ms_since(active.phase_start);
-  active.phase_start = Clock::now();
+  request.timings().prompt_ms = active.phase.ms();
+  active.phase = {};
   if (request.n_left() == 0) return StopReason::kLimit;
   const auto logits = pass_result_->logits(active.first_row + active.n_rows - 1);
   const Position position{static_cast<int32_t>(request.text().size())};
   const TokenId token = request.sampler().sample(logits, request.state(), position, sampler_scratch_);
   const auto reason = request.take(token, logits, std::nullopt, logprob_scratch_);
   if (!reason && active.drafter != nullptr) active.drafter->append({&token, 1});
-  if (reason) return reason;
-  return static_cast<int>(text.size()) == options_.n_context ? std::optional(StopReason::kContextFull)
-                                                             : std::nullopt;
+  return reason;
 }
 
 std::optional<StopReason> Stepper::after_tree(Active& active) {
   RunningRequest& request = *active.request;
-  const auto start = Clock::now();
+  const Stopwatch watch;
   const auto logits = [&](int32_t node) {
     return pass_result_->logits(active.first_row + static_cast<size_t>(node + 1));
   };
@@ -317,16 +308,14 @@ std::optional<StopReason> Stepper::after_tree(Active& active) {
   count(active);
   const auto grown = request.text().subspan(n_before);
   request.speculation().n_tokens += n_given;
-  request.speculation().sample_ms += ms_since(start);
+  request.speculation().sample_ms += watch.ms();
   if (active.drafter != nullptr) {
-    const auto append_start = Clock::now();
+    const Stopwatch append_watch;
     active.drafter->append(grown);
     active.speculation.budget->observe(Outcome{.request = active.id, .tokens = grown});
-    request.speculation().draft_ms += ms_since(append_start);
+    request.speculation().draft_ms += append_watch.ms();
   }
-  if (reason) return reason;
-  return static_cast<int>(text.size()) == options_.n_context ? std::optional(StopReason::kContextFull)
-                                                             : std::nullopt;
+  return reason;
 }
 
 void Stepper::count(Active& active) {
@@ -349,7 +338,7 @@ void Stepper::count(Active& active) {
 void Stepper::end(Active& active, RequestResult result) {
   if (auto* generation = std::get_if<Generation>(&result)) {
     const bool answering = active.slot != nullptr && active.is_decoding();
-    if (answering) generation->timings.predicted_ms = ms_since(active.phase_start);
+    if (answering) generation->timings.predicted_ms = active.phase.ms();
     statistics_.add(generation->speculation);
     if (generation->stop_reason != StopReason::kCancelled) {
       if (active.drafter != nullptr) active.drafter->finish();

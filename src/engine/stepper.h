@@ -13,7 +13,6 @@
 // Not thread-safe: use it from the thread that the model's device belongs to.
 #pragma once
 
-#include <chrono>
 #include <exception>
 #include <functional>
 #include <map>
@@ -23,6 +22,7 @@
 #include <vector>
 
 #include "budget/tree_budget.h"
+#include "core/stopwatch.h"
 #include "draft/drafter.h"
 #include "engine/running_request.h"
 #include "engine/slots.h"
@@ -83,7 +83,7 @@ class Stepper {
     Speculation speculation;
     std::unique_ptr<Drafter> drafter;  // nullptr: none
     bool is_cancelled = false;
-    std::chrono::steady_clock::time_point phase_start{};  // of reading the prompt, of answering
+    Stopwatch phase;  // reading the prompt, answering
     DraftTree tree;
     // Of this pass.
     size_t first_row = 0;

@@ -5,18 +5,11 @@
 #include <map>
 #include <set>
 
+#include "core/test_tokens.h"
 #include "retrieval/segment_test_support.h"
 
 namespace forerun {
 namespace {
-
-using Tokens = std::vector<TokenId>;
-
-Tokens ids(std::initializer_list<int> values) {
-  Tokens tokens;
-  for (const int value : values) tokens.push_back(TokenId{value});
-  return tokens;
-}
 
 struct Store {
   void add(Tokens text, int n_vocab) {

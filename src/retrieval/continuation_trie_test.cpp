@@ -5,10 +5,10 @@
 #include <map>
 #include <random>
 
+#include "core/test_tokens.h"
+
 namespace forerun {
 namespace {
-
-using Tokens = std::vector<TokenId>;
 
 void expect_equal_below(const ContinuationTrie& trie, uint64_t handle, const Tokens& path,
                         const std::map<Tokens, float>& weights, const std::map<Tokens, int>& matches) {

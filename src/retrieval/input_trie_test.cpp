@@ -6,16 +6,10 @@
 #include <random>
 #include <set>
 
+#include "core/test_tokens.h"
+
 namespace forerun {
 namespace {
-
-using Tokens = std::vector<TokenId>;
-
-Tokens ids(std::initializer_list<int> values) {
-  Tokens tokens;
-  for (const int value : values) tokens.push_back(TokenId{value});
-  return tokens;
-}
 
 // All windows, written down one by one.
 class Oracle {

@@ -1,32 +1,13 @@
-// Steady sampling allocates nothing. Replaces the program's operator new to count (not
-// inlined: GCC would then warn of free() on what new returned).
+// Steady sampling allocates nothing.
 
 #include <gtest/gtest.h>
 
-#include <atomic>
-#include <cstdlib>
 #include <limits>
-#include <new>
 #include <random>
 #include <vector>
 
+#include "sampling/count_allocations.h"
 #include "sampling/sampler.h"
-
-namespace {
-std::atomic<int64_t> n_allocations{0};
-}
-
-[[gnu::noinline]] void* operator new(size_t size) {
-  ++n_allocations;
-  if (void* p = std::malloc(size > 0 ? size : 1)) return p;
-  throw std::bad_alloc();
-}
-[[gnu::noinline]] void operator delete(void* p) noexcept {
-  std::free(p);
-}
-[[gnu::noinline]] void operator delete(void* p, size_t) noexcept {
-  std::free(p);
-}
 
 namespace forerun {
 namespace {

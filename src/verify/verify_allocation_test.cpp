@@ -1,30 +1,11 @@
-// The default rule allocates nothing in steady state. Replaces the program's operator new
-// to count (not inlined: GCC would then warn of free() on what new returned).
+// The default rule allocates nothing in steady state.
 
 #include <gtest/gtest.h>
 
-#include <atomic>
-#include <cstdlib>
-#include <new>
 #include <vector>
 
+#include "sampling/count_allocations.h"
 #include "verify/hashed_model.h"
-
-namespace {
-std::atomic<int64_t> n_allocations{0};
-}
-
-[[gnu::noinline]] void* operator new(size_t size) {
-  ++n_allocations;
-  if (void* p = std::malloc(size > 0 ? size : 1)) return p;
-  throw std::bad_alloc();
-}
-[[gnu::noinline]] void operator delete(void* p) noexcept {
-  std::free(p);
-}
-[[gnu::noinline]] void operator delete(void* p, size_t) noexcept {
-  std::free(p);
-}
 
 namespace forerun {
 namespace {

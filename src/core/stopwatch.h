@@ -1,0 +1,19 @@
+// Time that has passed.
+#pragma once
+
+#include <chrono>
+
+namespace forerun {
+
+// Runs from when it is made.
+class Stopwatch {
+ public:
+  double seconds() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
+  double ms() const { return 1e3 * seconds(); }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  Clock::time_point start_ = Clock::now();
+};
+
+}  // namespace forerun

@@ -1,0 +1,7 @@
+#include "core/version.h"
+
+namespace forerun {
+
+const char* const kVersionText = FORERUN_VERSION;
+
+}  // namespace forerun

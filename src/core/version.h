@@ -1,0 +1,8 @@
+// The version of forerun.
+#pragma once
+
+namespace forerun {
+
+extern const char* const kVersionText;  // "0.1.0"
+
+}  // namespace forerun

@@ -1,0 +1,24 @@
+// Counts what a test program allocates, by replacing its operator new (not inlined: GCC
+// would then warn of free() on what new returned). For one source file of a program.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <cstdlib>
+#include <new>
+
+namespace {
+std::atomic<int64_t> n_allocations{0};
+}
+
+[[gnu::noinline]] void* operator new(size_t size) {
+  ++n_allocations;
+  if (void* p = std::malloc(size > 0 ? size : 1)) return p;
+  throw std::bad_alloc();
+}
+[[gnu::noinline]] void operator delete(void* p) noexcept {
+  std::free(p);
+}
+[[gnu::noinline]] void operator delete(void* p, size_t) noexcept {
+  std::free(p);
+}
