@@ -2,12 +2,15 @@
 
 #include <algorithm>
 #include <fstream>
+#include <iterator>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
+#include <sstream>
 
 #include "core/error.h"
+#include "core/hash.h"
 
 namespace forerun {
 namespace {
@@ -61,14 +64,16 @@ std::string id_of(const Json& object, size_t line) {
 
 }  // namespace
 
-std::vector<BenchPrompt> read_prompts(const std::filesystem::path& path) {
-  std::ifstream stream(path);
+PromptFile read_prompts(const std::filesystem::path& path) {
+  std::ifstream stream(path, std::ios::binary);
   if (!stream || std::filesystem::is_directory(path)) {
     fail(ErrorCode::kNotFound, "cannot read prompts from {}", path.string());
   }
+  const std::string bytes{std::istreambuf_iterator<char>(stream), {}};
   std::vector<BenchPrompt> prompts;
+  std::istringstream lines(bytes);
   std::string text;
-  for (size_t line = 1; std::getline(stream, text); ++line) {
+  for (size_t line = 1; std::getline(lines, text); ++line) {
     if (text.find_first_not_of(" \t\r") == std::string::npos) continue;
     const Json object = Json::parse(text, nullptr, /*allow_exceptions=*/false);
     const auto turns = object.is_object() ? turns_of(object) : std::nullopt;
@@ -81,7 +86,7 @@ std::vector<BenchPrompt> read_prompts(const std::filesystem::path& path) {
         {.id = id_of(object, line), .category = text_of(object, "category"), .turns = *turns});
   }
   if (prompts.empty()) fail(ErrorCode::kInvalidFile, "{} has no prompts", path.string());
-  return prompts;
+  return {.prompts = std::move(prompts), .hash = StableHash::of(bytes)};
 }
 
 std::vector<BenchPrompt> limited(const std::vector<BenchPrompt>& prompts, int limit) {

@@ -1,6 +1,7 @@
 // Prompts of public benchmarks, and one's own.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -13,6 +14,18 @@ struct BenchPrompt {
   std::vector<std::string> turns;  // what the user says, one after the other
 };
 
+// Where prompts came from, so that a run can be repeated.
+struct PromptOrigin {
+  std::string path;   // as it was given
+  uint64_t hash = 0;  // StableHash of the file
+  int limit = 0;      // see limited()
+};
+
+struct PromptFile {
+  std::vector<BenchPrompt> prompts;
+  uint64_t hash = 0;
+};
+
 // One JSON object per line, in any of these forms:
 //   Spec-Bench   {"category": ..., "turns": [...]}
 //   plain        {"prompt": ...}
@@ -20,9 +33,9 @@ struct BenchPrompt {
 //   MBPP         {"text": ..., "code": ..., "test_list": [...]}
 //   Alpaca       {"instruction": ..., "instances": [{"input": ...}]}
 // Throws Error that names the line.
-std::vector<BenchPrompt> read_prompts(const std::filesystem::path& path);
+PromptFile read_prompts(const std::filesystem::path& path);
 
-// At most `limit`, the same number of each category as far as they go, in the file's order.
+// At most `limit` (0: all), the same number of each category as far as they go, in the file's order.
 std::vector<BenchPrompt> limited(const std::vector<BenchPrompt>& prompts, int limit);
 
 }  // namespace forerun

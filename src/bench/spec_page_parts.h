@@ -23,12 +23,15 @@ struct SpecPageData {
   std::vector<SpecSummary> summaries;  // per method, of all prompts
 
   size_t n_methods() const { return result.methods.size(); }
+  size_t n_own() const { return result.n_own(); }  // ours come first
   const std::string& name(size_t method) const { return result.methods[method]; }
 };
 
 std::string fixed(double value, int digits);
 std::string percent(double share);
 std::string counted(int64_t n, std::string_view singular);  // "1 prompt", "2 prompts"
+// A value of spec_bench_json() in words; empty if it is not there.
+std::string setting(const nlohmann::ordered_json& json, const char* name);
 
 // spec_page_plots.cpp
 std::string category_section(const SpecPageData& data);
@@ -37,6 +40,7 @@ std::string size_section(const SpecPageData& data);
 // spec_page_words.cpp
 std::string summary_section(const SpecPageData& data, const nlohmann::ordered_json& json);
 std::string sample_section(const SpecBenchResult& result);
+// spec_page_setting.cpp
 std::string measured_section(const SpecPageData& data, const nlohmann::ordered_json& json);
 
 }  // namespace forerun

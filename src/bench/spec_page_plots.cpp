@@ -58,12 +58,12 @@ std::vector<BarGroup> bar_groups(const SpecPageData& data) {
   return groups;
 }
 
-// ---- Methods that draft ----
+// ---- Methods of ours that draft ----
 
 std::vector<size_t> drafting_methods(const SpecPageData& data) {
   std::vector<size_t> methods;
-  for (size_t m = 1; m < data.n_methods(); ++m) {
-    if (data.summaries[m].speculation.total().n_drafted > 0) methods.push_back(m);
+  for (size_t m = 1; m < data.n_own(); ++m) {
+    if (data.summaries[m].drafts.n_drafted > 0) methods.push_back(m);
   }
   return methods;
 }
@@ -71,7 +71,7 @@ std::vector<size_t> drafting_methods(const SpecPageData& data) {
 // Names the other methods, for the note below a plot.
 std::string idle_words(const SpecPageData& data, const std::vector<size_t>& drafting) {
   std::vector<std::string> names;
-  for (size_t m = 1; m < data.n_methods(); ++m) {
+  for (size_t m = 1; m < data.n_own(); ++m) {
     if (std::find(drafting.begin(), drafting.end(), m) == drafting.end()) {
       names.push_back(markup_text(data.name(m)));
     }
@@ -134,9 +134,9 @@ std::vector<PlotPoint> cost_points(const SpecBenchResult& result, size_t method)
     const SpecRun& run = result.runs[method][i];
     const double own = ms_per_token(run), plain = ms_per_token(result.runs[kPlainMethod][i]);
     if (own <= 0 || plain <= 0 || run.speculation.n_steps <= 0) continue;
-    points.push_back({.x = static_cast<double>(run.speculation.total().n_drafted) /
-                           static_cast<double>(run.speculation.n_steps),
-                      .y = own / plain});
+    points.push_back(
+        {.x = static_cast<double>(run.drafts.n_drafted) / static_cast<double>(run.speculation.n_steps),
+         .y = own / plain});
   }
   return points;
 }

@@ -53,9 +53,28 @@ SpecBenchResult make_result(const Shape& shape) {
       speculation.by_source[0] = {.n_drafted = n_drafted, .n_tested = 5, .n_accepted = 4};
       speculation.by_depth = {{.n_drafted = n_drafted, .n_tested = 4, .n_accepted = 3},
                               {.n_drafted = 1, .n_tested = 1, .n_accepted = 1}};
+      run.drafts = speculation.total();
     }
   }
   if (!result.runs.empty() && !result.prompts.empty()) result.pieces.assign(10, "word ");
+  return result;
+}
+
+// Ours, and two modes of llama-server that take 200 and 400 ms where plain decoding takes 100.
+SpecBenchResult with_llama_server() {
+  SpecBenchResult result = make_result({.methods = {"none", "auto", "llama:plain", "llama:ngram-mod"}});
+  result.n_peers = 2;
+  result.llama_version = "b123";
+  for (const size_t m : {2u, 3u}) {
+    for (SpecRun& run : result.runs[m]) {
+      run.tokens.assign(10, TokenId{2});
+      run.origins.clear();
+      run.decode_ms = m == 2 ? 200 : 400;
+      run.drafts = {.n_drafted = 9, .n_tested = 0, .n_accepted = 4};
+      run.speculation.by_source = {};
+      run.speculation.by_depth.clear();
+    }
+  }
   return result;
 }
 
@@ -138,7 +157,7 @@ TEST(SpecPage, NothingDraftedOrMeasured) {
   EXPECT_THAT(page_of(make_result({.methods = {}})), HasSubstr("Nothing was measured."));
 
   SpecBenchResult some_idle = make_result({});
-  for (SpecRun& run : some_idle.runs[1]) run.speculation = {};
+  for (SpecRun& run : some_idle.runs[1]) run.drafts = {};
   EXPECT_THAT(page_of(some_idle), HasSubstr("Drafted nothing: pld."));
 }
 
@@ -151,6 +170,9 @@ TEST(SpecPage, OddTimes) {
     page_of(result);
     for (SpecRun& run : result.runs[0]) run.decode_ms = time;
     page_of(result);
+    SpecBenchResult compared = with_llama_server();
+    for (SpecRun& run : compared.runs[2]) run.decode_ms = time;
+    page_of(compared);
   }
   SpecBenchResult result = make_result({});
   result.runs[1][0].decode_ms = 1e4;
@@ -172,6 +194,47 @@ TEST(SpecPage, ColoursTheSampleByOrigin) {
   EXPECT_THAT(page, HasSubstr("<mark class=\"input\">the input</mark> 29\u00A0%"));
 }
 
+TEST(SpecPage, ComparesWithLlamaServer) {
+  SpecBenchOptions options;
+  options.llama_server.program = "bin/llama-server";
+  SpecBenchResult result = with_llama_server();
+  result.runs[3][0].tokens.pop_back();
+  const std::string page = page_of(result, options);
+  EXPECT_THAT(page, HasSubstr("auto is 2.00 times as fast as plain decoding on 40 prompts; every text"));
+  EXPECT_THAT(page, HasSubstr("auto is 4.00 times as fast as llama.cpp&#39;s best mode (llama:plain; "));
+  EXPECT_THAT(page, HasSubstr(">llama:plain</th><td>0.50</td>"));
+  EXPECT_THAT(page, HasSubstr("<td>39 of 40</td><td>–</td><td>–</td><td>–</td>"));
+  EXPECT_THAT(page, HasSubstr("compared\nwith those of llama-server's own plain mode"));
+  EXPECT_THAT(page, HasSubstr("answer of auto to prompt"));
+  EXPECT_THAT(page, Not(HasSubstr("<h3>llama:")));  // its drafts are not known by position
+  EXPECT_THAT(page, HasSubstr("--methods none,auto "));
+  EXPECT_THAT(page, HasSubstr("--llama-server bin/llama-server "));
+  EXPECT_THAT(page, HasSubstr("--llama-modes plain,ngram-mod "));
+  EXPECT_THAT(page, HasSubstr(">b123<"));
+  EXPECT_THAT(page_of(make_result({})), Not(HasSubstr("llama")));
+}
+
+TEST(SpecReport, SaysWhatEachMethodIsComparedWith) {
+  SpecBenchOptions options;
+  options.llama_server.program = "bin/llama-server";
+  const nlohmann::ordered_json json = spec_bench_json(options, with_llama_server());
+  const auto& methods = json.at("methods");
+  EXPECT_EQ(methods.at("auto").at("text_reference"), "none");
+  EXPECT_EQ(methods.at("llama:ngram-mod").at("text_reference"), "llama:plain");
+  EXPECT_EQ(methods.at("llama:ngram-mod").at("speed_reference"), "none");
+  EXPECT_EQ(methods.at("llama:ngram-mod").at("identical"), 40);
+  EXPECT_EQ(methods.at("llama:ngram-mod").at("drafted"), 360);
+  EXPECT_FALSE(methods.at("llama:ngram-mod").contains("accept_rate"));
+  EXPECT_TRUE(methods.at("auto").contains("accept_rate"));
+  EXPECT_EQ(json.at("llama_server").at("version"), "b123");
+  EXPECT_EQ(json.at("llama_server").at("modes").at("ngram-mod").dump(),
+            R"(["--spec-type","ngram-mod"])");
+  EXPECT_EQ(json.at("against_llama_server").at("method"), "auto");
+  EXPECT_EQ(json.at("against_llama_server").at("mode"), "llama:plain");
+  EXPECT_DOUBLE_EQ(json.at("against_llama_server").at("ratio"), 4);
+  EXPECT_FALSE(spec_bench_json({}, make_result({})).contains("llama_server"));
+}
+
 TEST(SpecPage, TellsHowToRepeatIt) {
   SpecBenchOptions options;
   options.engine.model = "smollm2";
@@ -181,11 +244,45 @@ TEST(SpecPage, TellsHowToRepeatIt) {
   options.generation.sampling.seed = 9;
   options.engine.speculation.options = {{"pld-ngram", "3"}};
   options.engine.speculation.accept = "target";
-  const std::string page = page_of(make_result({}), options);
-  for (const char* part :
-       {"--model smollm2 ", "--methods none,pld,auto ", "--batch 4 ", "--predict 77 ", "--temp 0.7 ",
-        "--seed 9 ", "--threads 2 ", "--accept target ", "--pld-ngram 3<", "the rule “target”"}) {
+  options.engine.speculation.datastores = {"a store"};
+  options.engine.kv_type = "q8_0";
+  options.engine.pin_threads = false;
+  options.generation.sampling.top_k = 5;
+  options.generation.sampling.logit_bias = {{TokenId{3}, -2.5f}};
+  options.generation.stop = {"\n\n", "end"};
+  options.generation.ignore_eos = true;
+  options.prompt_origin = {.path = "my prompts.jsonl", .hash = 0xabc, .limit = 40};
+  options.live_folder = "live";
+  SpecBenchResult result = make_result({});
+  result.n_context = 512;
+  const std::string page = page_of(result, options);
+  for (const char* part : {"--model smollm2 ",
+                           "--prompts &#39;my prompts.jsonl&#39; ",
+                           "--limit 40 ",
+                           "--methods none,pld,auto ",
+                           "--batch 4 ",
+                           "--predict 77 ",
+                           "--stop &#39;\n\n&#39; ",
+                           "--stop end ",
+                           "--ignore-eos ",
+                           "--temp 0.7 ",
+                           "--top-k 5 ",
+                           "--logit-bias 3=-2.5 ",
+                           "--seed 9 ",
+                           "--threads 2 ",
+                           "--no-pin ",
+                           "--ctx-size 512 ",
+                           "--kv-type q8_0 ",
+                           "--accept target ",
+                           "--datastore &#39;a store&#39; ",
+                           "--live live ",
+                           "--pld-ngram 3<",
+                           "the rule “target”",
+                           "my prompts.jsonl (hash 0000000000000abc)"}) {
     EXPECT_THAT(page, HasSubstr(part));
+  }
+  for (const char* part : {"--top-p", "--min-p", "--repeat-penalty", "--llama"}) {
+    EXPECT_THAT(page, Not(HasSubstr(part)));
   }
 }
 

@@ -6,6 +6,7 @@
 #include <array>
 
 #include "bench/spec_page_parts.h"
+#include "bench/spec_report.h"
 #include "bench/svg_plot.h"
 #include "text/utf8.h"
 
@@ -18,11 +19,12 @@ constexpr std::string_view kNothing = "–";
 
 // ---- What came out ----
 
-// Of those that draft.
+// Of ours that draft.
 size_t fastest_method(const SpecPageData& data) {
   const auto slower = [](const SpecSummary& a, const SpecSummary& b) { return a.speedup < b.speedup; };
   const auto begin = data.summaries.begin();
-  return static_cast<size_t>(std::max_element(begin + 1, data.summaries.end(), slower) - begin);
+  const auto end = begin + static_cast<std::ptrdiff_t>(data.n_own());
+  return static_cast<size_t>(std::max_element(begin + 1, end, slower) - begin);
 }
 
 // The method that the first sentence is about: auto if it was measured, else the fastest.
@@ -34,7 +36,7 @@ size_t chief_method(const SpecPageData& data) {
 
 std::string same_text_words(const SpecPageData& data) {
   int64_t n_texts = 0, n_same = 0;
-  for (size_t m = 1; m < data.n_methods(); ++m) {
+  for (size_t m = 1; m < data.n_own(); ++m) {
     n_texts += data.summaries[m].n_prompts;
     n_same += data.summaries[m].n_identical;
   }
@@ -46,7 +48,7 @@ std::string same_text_words(const SpecPageData& data) {
 std::string headline(const SpecPageData& data) {
   if (data.result.prompts.empty() || data.n_methods() == 0) return "Nothing was measured.";
   const std::string prompts = counted(static_cast<int64_t>(data.result.prompts.size()), "prompt");
-  if (data.n_methods() == 1) {
+  if (data.n_own() == 1) {
     return fmt::format(
         "Plain decoding gives {} tokens per second on {}; no drafting method was measured.",
         fixed(data.summaries[kPlainMethod].tokens_per_second, 1), prompts);
@@ -67,7 +69,9 @@ std::string headline(const SpecPageData& data) {
 
 std::string method_row(const SpecPageData& data, size_t method) {
   const SpecSummary& s = data.summaries[method];
-  const DraftCounts total = s.speculation.total();
+  const auto ours_only = [&](const std::string& cell) {
+    return data.result.is_peer(method) ? std::string(kNothing) : cell;
+  };
   const std::string interval =
       method == kPlainMethod
           ? std::string(kNothing)
@@ -78,11 +82,11 @@ std::string method_row(const SpecPageData& data, size_t method) {
       fixed(s.speedup_total, 2),
       fixed(s.tokens_per_second, 1),
       fixed(s.speculation.tokens_per_step(), 2),
-      total.n_tested > 0 ? percent(s.speculation.accept_rate()) : std::string(kNothing),
+      s.drafts.n_tested > 0 ? percent(s.speculation.accept_rate()) : std::string(kNothing),
       fmt::format("{} of {}", s.n_identical, s.n_prompts),
-      percent(s.draft_share),
-      percent(s.pass_share),
-      percent(s.sample_share)};
+      ours_only(percent(s.draft_share)),
+      ours_only(percent(s.pass_share)),
+      ours_only(percent(s.sample_share))};
   return fmt::format("<tr><th scope=\"row\">{}</th><td>{}</td></tr>\n", markup_text(data.name(method)),
                      fmt::join(cells, "</td><td>"));
 }
@@ -96,11 +100,16 @@ std::string method_table(const SpecPageData& data) {
 <th scope="col">choosing</th></tr></thead><tbody>
 )";
   for (size_t m = 0; m < data.n_methods(); ++m) html += method_row(data, m);
-  return html + R"(</tbody></table></div>
+  html += R"(</tbody></table></div>
 <p class="note">Speedup: plain decoding's time for the answers over the method's; above 1 is faster.
 With prompts: the same, with the time to read the prompts. Tested: drafted tokens that were compared
 with the model's own. Same text: answers that are plain decoding's, token by token. Drafting, computing,
 choosing: shares of the time for the answers.</p>
+)";
+  return data.n_own() == data.n_methods() ? html
+                                          : html + R"(<p class="note">llama: modes of llama-server.
+Their speedup is over the same plain decoding, forerun's (none), per token; their texts are compared
+with those of llama-server's own plain mode (llama:plain).</p>
 )";
 }
 
@@ -160,54 +169,14 @@ std::string origin_legend(const std::vector<Origin>& origins) {
   return html + "</ul>\n";
 }
 
-// ---- How it was measured ----
-
-// A value of spec_bench_json() in words; empty if it is not there.
-std::string setting(const Json& json, const char* name) {
-  const auto found = json.find(name);
-  if (found == json.end()) return "";
-  if (found->is_string()) return found->get<std::string>();
-  if (found->is_number_float()) return fmt::format("{:.6g}", found->get<double>());
-  return found->dump();
-}
-
-// Quoted if a shell would change it.
-std::string shell_word(const std::string& word) {
-  constexpr std::string_view kSafe =
-      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_./:,=+@%";
-  if (!word.empty() && word.find_first_not_of(kSafe) == std::string::npos) return word;
-  std::string quoted = "'";
-  for (const char c : word) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return quoted + "'";
-}
-
-std::string repeat_command(const Json& json, const std::vector<std::string>& methods) {
-  std::string command = "forerun bench spec";
-  const auto add = [&](std::string_view flag, const std::string& value) {
-    if (!value.empty()) command += fmt::format(" \\\n  {} {}", flag, shell_word(value));
-  };
-  add("--model", setting(json, "model"));
-  add("--prompts", "PROMPTS.jsonl");
-  add("--methods", fmt::format("{}", fmt::join(methods, ",")));
-  add("--batch", setting(json, "batch"));
-  add("--predict", setting(json, "max_tokens"));
-  add("--temp", setting(json, "temperature"));
-  add("--seed", setting(json, "seed"));
-  add("--device", setting(json, "device"));
-  add("--threads", setting(json, "threads"));
-  add("--accept", setting(json, "accept"));
-  add("--tree", setting(json, "tree"));
-  if (json.value("live", false)) add("--live", "FOLDER");
-  const Json options = json.value("method_options", Json::object());
-  for (const auto& [name, value] : options.items()) add("--" + name, setting(options, name.c_str()));
-  return command;
-}
-
 }  // namespace
 
 std::string summary_section(const SpecPageData& data, const Json& json) {
   std::string html = fmt::format("<h1>Drafting methods compared</h1>\n<p class=\"lead\">{}</p>\n",
                                  markup_text(headline(data)));
+  if (const std::string words = peer_words(data.result); !words.empty()) {
+    html += fmt::format("<p class=\"lead\">{}.</p>\n", markup_text(words));
+  }
   const std::string device = setting(json, "device_description");
   html +=
       fmt::format("<p class=\"note\">Model: {}. Device: {}.</p>\n", markup_text(setting(json, "model")),
@@ -225,57 +194,23 @@ std::string summary_section(const SpecPageData& data, const Json& json) {
 
 std::string sample_section(const SpecBenchResult& result) {
   std::string html = "<h2>Where a text came from</h2>\n";
-  if (result.pieces.empty() || result.runs.empty() ||
-      result.sample_prompt >= result.runs.back().size()) {
+  if (result.pieces.empty() || result.n_own() == 0 || result.sample_prompt >= result.prompts.size()) {
     return html + "<p>There is no text to show.</p>\n";
   }
+  const size_t method = result.n_own() - 1;
   const BenchPrompt& prompt = result.prompts[result.sample_prompt];
-  const std::vector<Origin>& origins = result.runs.back()[result.sample_prompt].origins;
+  const std::vector<Origin>& origins = result.runs[method][result.sample_prompt].origins;
   std::string name = prompt.id.empty() ? fmt::format("{}", result.sample_prompt + 1) : prompt.id;
   if (!prompt.category.empty()) name += fmt::format(" ({})", prompt.category);
   const bool drafted =
       std::any_of(origins.begin(), origins.end(), [](const Origin& o) { return o.has_value(); });
   html += fmt::format(
-      "<p>The answer of {} to prompt {}{}</p>\n", markup_text(result.methods.back()), markup_text(name),
+      "<p>The answer of {} to prompt {}{}</p>\n", markup_text(result.methods[method]), markup_text(name),
       drafted ? ", the one with the most tokens from drafts. The model checked every token."
               : ". No token of it had been drafted.");
   if (!origins.empty()) html += origin_legend(origins);
   return html + fmt::format("<div class=\"sample\" dir=\"auto\">{}</div>\n",
                             coloured_text(result.pieces, origins));
-}
-
-std::string measured_section(const SpecPageData& data, const Json& json) {
-  const std::string device =
-      setting(json, "device_description").empty()
-          ? setting(json, "device")
-          : fmt::format("{} ({})", setting(json, "device_description"), setting(json, "device"));
-  const std::vector<std::pair<std::string_view, std::string>> rows{
-      {"model", setting(json, "model")},
-      {"device", device},
-      {"kernels", setting(json, "kernels")},
-      {"threads", fmt::format("{} on {} CPUs", setting(json, "threads"), setting(json, "cpus"))},
-      {"prompts", grouped(static_cast<int64_t>(data.result.prompts.size()))},
-      {"tokens in all", data.summaries.empty() ? "" : grouped(data.summaries[kPlainMethod].n_tokens)},
-      {"batch", setting(json, "batch")},
-      {"tokens per answer",
-       json.value("max_tokens", -1) < 0 ? "no limit" : "at most " + setting(json, "max_tokens")},
-      {"temperature", setting(json, "temperature")},
-      {"seed", setting(json, "seed")},
-      {"acceptance rule", setting(json, "accept")},
-      {"tree", setting(json, "tree")},
-      {"live datastore", json.value("live", false) ? "one for each method" : "none"},
-      {"forerun", setting(json, "forerun")}};
-  std::string html = "<h2>How it was measured</h2>\n<table class=\"setting\"><tbody>\n";
-  for (const auto& [name, value] : rows) {
-    if (value.empty()) continue;
-    html += fmt::format("<tr><th scope=\"row\">{}</th><td>{}</td></tr>\n", name, markup_text(value));
-  }
-  html += R"(</tbody></table>
-<p>All methods share one model and one cache and take turns prompt by prompt; each time another one
-begins. Speedups are ratios of summed times. Intervals are bootstrapped over prompts.</p>
-<p>To repeat it, with the file of prompts in place of PROMPTS.jsonl:</p>
-)";
-  return html + fmt::format("<pre>{}</pre>\n", markup_text(repeat_command(json, data.result.methods)));
 }
 
 }  // namespace forerun

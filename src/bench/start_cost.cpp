@@ -1,20 +1,15 @@
 #include "bench/start_cost.h"
 
-#include <spawn.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include <array>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "bench/child_process.h"
 #include "core/error.h"
 #include "core/stopwatch.h"
-
-extern char** environ;
 
 namespace forerun {
 namespace {
@@ -30,34 +25,13 @@ double peak_bytes() {
 // Runs this program with other arguments and returns what it prints. If it fails, what
 // it says becomes our Error.
 std::string output_of(std::vector<std::string> arguments) {
-  std::vector<char*> argv;
-  for (std::string& argument : arguments) argv.push_back(argument.data());
-  argv.push_back(nullptr);
-  std::array<int, 2> ends{};
-  if (::pipe(ends.data()) != 0) fail(ErrorCode::kIo, "cannot make a pipe");
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
-  posix_spawn_file_actions_adddup2(&actions, ends[1], STDERR_FILENO);
-  posix_spawn_file_actions_addclose(&actions, ends[0]);
-  pid_t child = 0;
-  const int failed = ::posix_spawn(&child, argv[0], &actions, nullptr, argv.data(), environ);
-  posix_spawn_file_actions_destroy(&actions);
-  ::close(ends[1]);
-  std::string output;
-  std::array<char, 4096> buffer{};
-  for (ssize_t n = 0; failed == 0 && (n = ::read(ends[0], buffer.data(), buffer.size())) > 0;) {
-    output.append(buffer.data(), static_cast<size_t>(n));
-  }
-  ::close(ends[0]);
-  int status = 0;
-  if (failed == 0) ::waitpid(child, &status, 0);
-  if (failed != 0 || !WIFEXITED(status) || WEXITSTATUS(status) != 0) {
-    const std::string_view prefix = "forerun: ";
-    if (output.starts_with(prefix)) output.erase(0, prefix.size());
-    fail(ErrorCode::kUnsupported, "measuring how long loading takes failed: {}", output);
-  }
-  return output;
+  ChildProcess process(std::move(arguments));
+  const bool ended_well = process.wait();
+  std::string output = process.output();
+  if (ended_well) return output;
+  const std::string_view prefix = "forerun: ";
+  if (output.starts_with(prefix)) output.erase(0, prefix.size());
+  fail(ErrorCode::kUnsupported, "measuring how long loading takes failed: {}", output);
 }
 
 }  // namespace

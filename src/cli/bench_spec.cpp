@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <fstream>
 #include <memory>
@@ -28,6 +29,7 @@ struct SpecOptions {
   GenerationFlags generation;
   SpeculationFlags speculation;
   std::vector<std::string> methods{"none", "pld", "sssd", "auto"};
+  LlamaServerChoice llama_server;
   std::string prompts;
   std::string json;
   std::string report;
@@ -43,27 +45,44 @@ void show_progress(const SpecProgress& progress) {
   if (progress.n_done == progress.n_all) std::fprintf(stderr, "\r\033[K");
 }
 
-void print_table(const SpecBenchResult& result) {
-  std::printf("%-10s %8s %15s %8s %10s %8s %10s\n", "", "speedup", "95 %", "tok/step", "accepted",
-              "tok/s", "identical");
+// Accepted of tested, which llama-server does not count.
+std::string accepted_words(const SpecSummary& summary) {
+  if (summary.drafts.n_tested == 0) return "-";
+  return fmt::format("{:.0f} %", 100 * summary.speculation.accept_rate());
+}
+
+void print_methods(const SpecBenchResult& result, size_t width) {
+  fmt::print("{:<{}} {:>8} {:>15} {:>8} {:>10} {:>8} {:>10}\n", "", width, "speedup", "95 %", "tok/step",
+             "accepted", "tok/s", "identical");
   for (size_t m = 0; m < result.methods.size(); ++m) {
     const SpecSummary s = result.summary(m);
-    std::printf("%-10s %8.2f   %5.2f to %5.2f %8.2f %8.0f %% %8.1f %6d/%d\n", result.methods[m].c_str(),
-                s.speedup, s.speedup_interval.low, s.speedup_interval.high,
-                s.speculation.tokens_per_step(), 100 * s.speculation.accept_rate(), s.tokens_per_second,
-                s.n_identical, s.n_prompts);
+    fmt::print("{:<{}} {:>8.2f}   {:>5.2f} to {:>5.2f} {:>8.2f} {:>10} {:>8.1f} {:>6}/{}\n",
+               result.methods[m], width, s.speedup, s.speedup_interval.low, s.speedup_interval.high,
+               s.speculation.tokens_per_step(), accepted_words(s), s.tokens_per_second, s.n_identical,
+               s.n_prompts);
   }
-  if (result.categories().size() < 2) return;
-  std::printf("\nspeedup by category\n%-18s", "");
-  for (const std::string& method : result.methods) std::printf(" %10s", method.c_str());
-  std::printf("\n");
-  for (const std::string& category : result.categories()) {
-    std::printf("%-18s", category.c_str());
-    for (size_t m = 0; m < result.methods.size(); ++m) {
-      std::printf(" %10.2f", result.summary(m, category).speedup);
+  if (const std::string words = peer_words(result); !words.empty()) {
+    fmt::print(
+        "\nspeedup: over none, forerun's plain decoding; identical: the tokens of none, for llama: "
+        "modes "
+        "those of llama:plain\n{}\n",
+        words);
+  }
+}
+
+void print_categories(const SpecBenchResult& result, size_t name_width) {
+  const std::vector<std::string> categories = result.categories();
+  if (categories.size() < 2) return;
+  const auto width_of = [](const std::string& category) { return std::max<size_t>(8, category.size()); };
+  fmt::print("\n{:<{}}", "speedup", name_width);
+  for (const std::string& category : categories) fmt::print(" {:>{}}", category, width_of(category));
+  for (size_t m = 0; m < result.methods.size(); ++m) {
+    fmt::print("\n{:<{}}", result.methods[m], name_width);
+    for (const std::string& category : categories) {
+      fmt::print(" {:>{}.2f}", result.summary(m, category).speedup, width_of(category));
     }
-    std::printf("\n");
   }
+  fmt::print("\n");
 }
 
 void write_file(const std::string& path, const std::string& text) {
@@ -77,7 +96,10 @@ void bench_spec(const SpecOptions& options) {
   SpecBenchOptions bench;
   bench.engine = engine_options(options.model, options.speculation.options());
   bench.methods = options.methods;
-  bench.prompts = limited(read_prompts(options.prompts), options.limit);
+  bench.llama_server = options.llama_server;
+  const PromptFile file = read_prompts(options.prompts);
+  bench.prompts = limited(file.prompts, options.limit);
+  bench.prompt_origin = {.path = options.prompts, .hash = file.hash, .limit = options.limit};
   const Vocabulary vocabulary =
       Vocabulary::load(GgufFile::open(resolve_model(options.model.model)).metadata());
   bench.generation = generation_options(options.generation, static_cast<int>(vocabulary.n_tokens()));
@@ -91,7 +113,10 @@ void bench_spec(const SpecOptions& options) {
     write_file(options.json,
                json.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
   if (!options.report.empty()) write_file(options.report, spec_page(json, result));
-  print_table(result);
+  size_t name_width = 10;
+  for (const std::string& method : result.methods) name_width = std::max(name_width, method.size());
+  print_methods(result, name_width);
+  print_categories(result, name_width);
 }
 
 }  // namespace
@@ -110,6 +135,19 @@ void add_bench_spec_command(CLI::App& bench) {
   command->add_option("--methods", options->methods, "Methods, separated by commas")
       ->delimiter(',')
       ->capture_default_str();
+  command->add_option("--llama-server", options->llama_server.program,
+                      "Compare with this llama-server too: its path, or a name in PATH");
+  command
+      ->add_option("--llama-modes", options->llama_server.modes,
+                   "Its modes, separated by commas (default: plain and all that begin with ngram-)")
+      ->delimiter(',')
+      ->needs("--llama-server");
+  command
+      ->add_option("--llama-wait", options->llama_server.wait_s,
+                   "Seconds that each of them may take to load")
+      ->check(CLI::Range(1, 86400))
+      ->capture_default_str()
+      ->needs("--llama-server");
   command->add_option("--limit", options->limit, "Use so many prompts only, alike of every category");
   command->add_option("--batch", options->batch, "Prompts answered at once")
       ->check(CLI::Range(1, 256))

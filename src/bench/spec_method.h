@@ -1,0 +1,47 @@
+// What `bench spec` compares: ways to answer a prompt, ours and others.
+#pragma once
+
+#include <forerun/engine.h>
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace forerun {
+
+// What a method made of one prompt, all turns together.
+struct SpecRun {
+  std::vector<TokenId> tokens;
+  std::vector<std::optional<DraftSource>> origins;  // ours only
+  double prompt_ms = 0;                             // of the whole batch, shared equally
+  double decode_ms = 0;
+  DraftCounts drafts;  // n_tested is 0 where that is not known
+  SpeculationStatistics speculation;
+
+  void add(const SpecRun& other);
+};
+
+struct SpecAnswer {
+  std::string text;
+  SpecRun run;
+};
+
+// Methods take turns; only one answers at a time, and the others do not disturb it.
+class SpecMethod {
+ public:
+  virtual ~SpecMethod() = default;
+
+  // As results call it.
+  virtual const std::string& name() const = 0;
+  // Answers all prompts at once, reading each as a whole. Throws Error.
+  virtual std::vector<SpecAnswer> answer(std::span<const std::vector<TokenId>> prompts) = 0;
+};
+
+// One of our drafting methods, as `speculation` of the engine, which must outlive it.
+std::unique_ptr<SpecMethod> make_forerun_method(Engine& engine, const std::string& name,
+                                                SpeculationId speculation,
+                                                const GenerationOptions& options);
+
+}  // namespace forerun
