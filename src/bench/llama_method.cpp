@@ -51,6 +51,29 @@ std::vector<TokenId> tokens_of(const Json& answer) {
 
 // ---- The method ----
 
+struct TimedAnswer {
+  SpecAnswer answer;
+  double end_ms;  // after the batch was begun
+};
+
+// Answers that ran at once waited for each other: what each took is its share of the whole. As
+// for ours, reading ends and decoding begins with the last of the first tokens.
+std::vector<SpecAnswer> with_shared_time(std::vector<TimedAnswer> timed) {
+  double total_ms = 0, prompt_ms = 0;
+  for (const auto& [answer, end_ms] : timed) {
+    total_ms = std::max(total_ms, end_ms);
+    prompt_ms = std::max({prompt_ms, answer.run.prompt_ms, end_ms - answer.run.decode_ms});
+  }
+  const auto n = static_cast<double>(timed.size());
+  std::vector<SpecAnswer> answers;
+  for (TimedAnswer& each : timed) {
+    each.answer.run.prompt_ms = prompt_ms / n;
+    each.answer.run.decode_ms = std::max(0.0, total_ms - prompt_ms) / n;
+    answers.push_back(std::move(each.answer));
+  }
+  return answers;
+}
+
 class LlamaMethod : public SpecMethod {
  public:
   LlamaMethod(const LlamaMethodOptions& options, const std::string& mode)
@@ -70,28 +93,19 @@ class LlamaMethod : public SpecMethod {
     };
     if (prompts.size() == 1) return {ask(prompts[0])};
     const Stopwatch watch;
-    std::vector<std::future<SpecAnswer>> waiting;
+    std::vector<std::future<TimedAnswer>> waiting;
     for (const std::vector<TokenId>& prompt : prompts) {
-      waiting.push_back(std::async(std::launch::async, ask, std::cref(prompt)));
+      waiting.push_back(std::async(std::launch::async, [&] {
+        SpecAnswer answer = ask(prompt);
+        return TimedAnswer{.answer = std::move(answer), .end_ms = watch.ms()};
+      }));
     }
-    std::vector<SpecAnswer> answers;
-    for (std::future<SpecAnswer>& future : waiting) answers.push_back(future.get());
-    share_time(answers, watch.ms());
-    return answers;
+    std::vector<TimedAnswer> timed;
+    for (std::future<TimedAnswer>& future : waiting) timed.push_back(future.get());
+    return with_shared_time(std::move(timed));
   }
 
  private:
-  // Answers that ran at once waited for each other: what each took is its share of the whole.
-  static void share_time(std::span<SpecAnswer> answers, double total_ms) {
-    double prompt_ms = 0;
-    for (const SpecAnswer& answer : answers) prompt_ms = std::max(prompt_ms, answer.run.prompt_ms);
-    const auto n = static_cast<double>(answers.size());
-    for (SpecAnswer& answer : answers) {
-      answer.run.prompt_ms = prompt_ms / n;
-      answer.run.decode_ms = std::max(0.0, total_ms - prompt_ms) / n;
-    }
-  }
-
   std::string name_;
   Json request_;  // all but the prompt
   LlamaServer server_;

@@ -148,7 +148,7 @@ begins. Speedups are ratios of summed times. Intervals are bootstrapped over pro
     html += R"(<p>Each mode of llama-server has a process of its own and takes its turns with the others:
 the same file, tokens of the prompts, threads and size of the context. Its times are those that it
 measures itself, without the way to it and back; where several prompts are answered at once, the time
-until the last answer less the longest time for a prompt. Where texts differ in length, times are
+from when each has its first token to the last answer. Where texts differ in length, times are
 compared per token.</p>
 )";
   }

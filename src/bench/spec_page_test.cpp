@@ -211,6 +211,8 @@ TEST(SpecPage, ComparesWithLlamaServer) {
   EXPECT_THAT(page, HasSubstr("--llama-server bin/llama-server "));
   EXPECT_THAT(page, HasSubstr("--llama-modes plain,ngram-mod "));
   EXPECT_THAT(page, HasSubstr(">b123<"));
+  result.methods[3] = "llama:ngram-map-k4v";
+  EXPECT_THAT(page_of(result, options), HasSubstr(">llama:ngram-map-k4v</text>"));  // not cut short
   EXPECT_THAT(page_of(make_result({})), Not(HasSubstr("llama")));
 }
 

@@ -192,7 +192,7 @@ std::string shortened(const std::string& name, size_t n) {
 }
 
 constexpr int kRow = 21;  // of a bar
-constexpr size_t kLongestName = 16;
+constexpr size_t kLongestName = 20;
 
 // Of the longest name, about.
 double name_width(const std::vector<PlotBar>& bars) {

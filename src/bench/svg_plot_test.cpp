@@ -125,14 +125,14 @@ TEST(BarPlot, ShowsNamesValuesAndWhiskers) {
   plot.rule = 1.0;
   plot.bars.push_back({.name = "a<b", .style = 0, .value = 1.5, .low = 1.2, .high = 1.8});
   plot.bars.push_back({.name = "none", .style = kPlainStyle, .value = 1});
-  plot.bars.push_back({.name = "é1234567890abcdefghi", .style = 1, .value = kNaN});
+  plot.bars.push_back({.name = "é1234567890abcdefghijklm", .style = 1, .value = kNaN});
   const std::string svg = bar_plot(plot);
   EXPECT_EQ(markup_fault(svg), "");
   EXPECT_FALSE(has_bad_number(svg));
   EXPECT_TRUE(is_valid_utf8(svg));
   EXPECT_THAT(svg, HasSubstr(">a&lt;b</text>"));
   EXPECT_THAT(svg, HasSubstr(">1.50</text>"));
-  EXPECT_THAT(svg, HasSubstr(">é1234567890abcde…</text>"));
+  EXPECT_THAT(svg, HasSubstr(">é1234567890abcdefghi…</text>"));
   EXPECT_EQ(count_of(svg, "class=\"whisker\""), 1u);
   EXPECT_EQ(count_of(svg, "<rect"), 2u);
   EXPECT_EQ(count_of(svg, "class=\"rule\""), 1u);

@@ -95,8 +95,8 @@ class LlamaServer(ProgramTest):
         arguments = json.loads((self.folder / "plain.arguments").read_text())
         self.assertEqual(arguments[arguments.index("--ctx-size") + 1], str(4 * 256))
         runs = result["methods"]["llama:plain"]["runs"]
-        self.assertEqual({run["prompt_ms"] for run in runs}, {2.5 / 4})
-        self.assertEqual(len({run["decode_ms"] for run in runs}), 1)
+        self.assertGreaterEqual(runs[0]["prompt_ms"], 2.5 / 4)
+        self.assertEqual(len({(run["prompt_ms"], run["decode_ms"]) for run in runs}), 1)  # equal shares
 
     def test_its_texts_are_compared_with_its_own(self):
         os.environ.update(FAKE_FAULT="other text", FAKE_FAULT_MODE="ngram-mod")
