@@ -112,6 +112,32 @@ TEST(Gpu, ComputesWhatTheCpuComputes) {
   }
 }
 
+// What makes exact text possible: in passes that are filled up to a fixed number of rows, a
+// chain's logits are the bits of its tokens read one by one.
+TEST(Gpu, ChainsInFilledPassesAreExact) {
+  const auto gpus = gpu_names();
+  if (gpus.empty()) GTEST_SKIP() << "no GPU here";
+  for (const char* name : {"tiny-llama-q4_1", "tiny-llama-q4_k", "tiny-llama-f16", "smollm2"}) {
+    const auto model =
+        Model::load(GgufFile::open(model_file(name)), Device::open({.name = gpus.front()}));
+    const auto n_vocab = static_cast<size_t>(model->config().n_vocab);
+    const auto tokens = random_tokens(*model, 100, 11);
+    Executor executor(model, {.kv = {.n_cells = 1024}, .max_rows = 128, .min_rows = 16});
+    std::vector<float> alone, together;
+    for (const auto& [logits, n] : {std::pair(&alone, 1u), std::pair(&together, 7u)}) {
+      const SequenceId sequence = executor.cells().create();
+      read_and_commit(executor, sequence, std::span(tokens).first(58));
+      for (size_t i = 58; i < tokens.size(); i += n) {
+        const auto rows = read_and_commit(executor, sequence, std::span(tokens).subspan(i, n));
+        logits->insert(logits->end(), rows.begin(), rows.end());
+      }
+      executor.cells().remove(sequence);
+    }
+    ASSERT_EQ(alone.size(), (tokens.size() - 58) * n_vocab);
+    EXPECT_EQ(max_difference(alone, together), 0.0) << name;
+  }
+}
+
 TEST(Gpu, SavesAndRestoresAContext) {
   const auto gpus = gpu_names();
   if (gpus.empty()) GTEST_SKIP() << "no GPU here";

@@ -73,6 +73,55 @@ TEST(RowInvariance, MoreThreads) {
   }
 }
 
+// Rows that fill a pass up change nothing in the others: logits, states between blocks, and
+// states that are given.
+TEST(RowInvariance, FilledPasses) {
+  for (const char* name : {"tiny-llama-q4_1", "tiny-gemma3"}) {
+    const auto model = load_model(model_file(name));
+    const auto tokens = random_tokens(*model, 12, 3);
+    const int n_layers = model->config().n_layers;
+    std::vector<Rows> found;
+    for (const int min_rows : {1, 9}) {
+      Executor executor(model, {.kv = {.n_cells = 256}, .max_rows = 32, .min_rows = min_rows});
+      const SequenceId sequence = executor.cells().create();
+      read_and_commit(executor, sequence, std::span(tokens).first(8));
+      Pass pass;
+      for (size_t i = 8; i < tokens.size(); ++i) {
+        pass.rows.push_back({.sequence = sequence,
+                             .node = executor.cells().extend(sequence).value(),
+                             .token = tokens[i],
+                             .logits = i % 2 == 0,
+                             .hidden = i % 3 != 0});
+      }
+      pass.hidden_at = {n_layers};
+      Rows rows;
+      std::vector<float> states;
+      const auto keep = [&] {
+        const PassResult& result = executor.forward(pass);
+        for (size_t r = 0; r < pass.rows.size(); ++r) {
+          const auto add = [&](std::span<const float> row) {
+            rows.emplace_back(row.begin(), row.end());
+          };
+          if (pass.rows[r].logits) add(result.logits(r));
+          if (pass.rows[r].hidden) add(result.hidden(0, r));
+        }
+      };
+      keep();
+      for (size_t i = 0; i < pass.rows.size(); ++i) {
+        for (int k = 0; k < model->config().n_embd; ++k)
+          states.push_back(rows[0][static_cast<size_t>(k)]);
+      }
+      pass.states = states;
+      keep();
+      found.push_back(std::move(rows));
+    }
+    ASSERT_EQ(found[0].size(), found[1].size());
+    for (size_t i = 0; i < found[0].size(); ++i) {
+      EXPECT_EQ(max_difference(found[0][i], found[1][i]), 0.0) << name << ", result " << i;
+    }
+  }
+}
+
 TEST(RowInvariance, SmolLm2) {
   expect_same_rows("smollm2", {{2, 3, 4, 5, 8, 13, 16, 53}, {1, 16}});
 }

@@ -55,6 +55,11 @@ struct EngineOptions {
   int n_parallel = 1;             // requests that are answered at once; the others wait
   int n_context = 0;            // tokens each may have; 0: what the model was trained for, at most 8192
   std::string kv_type = "f16";  // of cached keys and values: "f16", "f32", "q8_0"
+  // On a GPU: the text with speculation is exactly the text without. Its kernels round
+  // differently with another number of rows, so this fills every small pass up to a fixed
+  // number and drafts chains instead of trees; docs/speculation.md has the price. For one
+  // request at a time. On a CPU texts are always the same.
+  bool exact = false;
   SpeculationOptions speculation = {};
   // Gets what is being done ("loading") and its share that is done. May be empty.
   std::function<void(std::string_view what, double share)> progress = {};

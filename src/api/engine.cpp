@@ -14,6 +14,8 @@ namespace {
 constexpr int kDefaultContextLimit = 8192;
 constexpr int kMaxContext = 1 << 24;
 constexpr int kMaxParallel = 256;
+// Rows of a GPU's small passes when text is to be exact: as many drafts as mostly pay.
+constexpr int kExactRows = 16;
 
 void check(bool condition, const char* what) {
   if (!condition) fail(ErrorCode::kInvalidArgument, "{}", what);
@@ -36,6 +38,12 @@ int context_of(const EngineOptions& options, const ModelConfig& config) {
   return options.n_context > 0 ? options.n_context : std::min(config.n_ctx_train, kDefaultContextLimit);
 }
 
+int min_rows_of(const EngineOptions& options, const Device& device) {
+  if (!options.exact || device.is_host()) return 1;
+  check(options.n_parallel == 1, "exact text on a GPU is for one request at a time");
+  return kExactRows;
+}
+
 }  // namespace
 
 class Engine::Impl {
@@ -44,7 +52,8 @@ class Engine::Impl {
       : loaded(load(options)),
         n_context(context_of(options, loaded.model->config())),
         executor(loaded.model, {.kv = {.n_cells = n_context * options.n_parallel,
-                                       .type = kv_type_named(options.kv_type)}}),
+                                       .type = kv_type_named(options.kv_type)},
+                                .min_rows = min_rows_of(options, loaded.model->device())}),
         stepper(executor, loaded.vocabulary, {.n_slots = options.n_parallel, .n_context = n_context}),
         progress(options.progress),
         warn(options.warn) {
@@ -54,6 +63,7 @@ class Engine::Impl {
   SpeculationId add_speculation(const SpeculationOptions& options) {
     const Speculator::Resources resources{.vocabulary = loaded.vocabulary,
                                           .has_accelerator = !loaded.model->device().is_host(),
+                                          .chains_only = executor.min_rows() > 1,
                                           .cost_curve = [this]() -> const CostCurve& { return curve(); },
                                           .warn = warn};
     speculators.push_back(std::make_unique<Speculator>(options, resources));

@@ -74,6 +74,11 @@ Speculator::Speculator(const SpeculationOptions& options, const Resources& resou
   } else {
     method_ = make_method(options.method, method_options, draft_resources);
   }
+  if (resources.chains_only && method_->needs_trees()) {
+    fail(ErrorCode::kInvalidArgument,
+         "exact text on a GPU leaves no room for the trees of {}: choose another method",
+         options.method);
+  }
   const std::string usual = is_auto || options.method == "sssd" ? "auto" : "own";
   budget_ = make_budget(options.tree.empty() ? usual : options.tree, resources);
 }

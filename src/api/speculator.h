@@ -25,6 +25,7 @@ class Speculator {
   struct Resources {
     const Vocabulary& vocabulary;
     bool has_accelerator;
+    bool chains_only;                              // of every tree one path is verified
     std::function<const CostCurve&()> cost_curve;  // asked where the budget needs it
     Warn warn;                                     // may be empty
   };

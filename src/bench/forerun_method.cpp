@@ -37,6 +37,7 @@ class ForerunMethod : public SpecMethod {
       answers.push_back({.text = std::move(generation->text),
                          .run = {.tokens = std::move(generation->tokens),
                                  .origins = std::move(generation->origins),
+                                 .logprobs = std::move(generation->logprobs),
                                  .prompt_ms = prompt_ms / n,
                                  .decode_ms = decode_ms / n,
                                  .drafts = generation->speculation.total(),

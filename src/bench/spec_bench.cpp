@@ -10,6 +10,9 @@
 namespace forerun {
 namespace {
 
+// Among so many a token that rounding preferred is found.
+constexpr int kNearestTokens = 32;
+
 using Methods = std::vector<std::unique_ptr<SpecMethod>>;
 
 // A prompt's conversation with one method.
@@ -106,6 +109,42 @@ void run_all(const SpecBenchOptions& options, const Engine& engine, const Method
   }
 }
 
+// How far apart the two tokens are at which a text parts from plain decoding's, which `plain`
+// is once more, with log-probabilities.
+std::optional<double> margin_at(const SpecRun& plain, const SpecRun& other, size_t token) {
+  if (token >= plain.logprobs.size() || token >= other.tokens.size()) return std::nullopt;
+  const TokenLogprobs& logprobs = plain.logprobs[token];
+  for (const TokenLogprob& top : logprobs.top) {
+    if (top.token == other.tokens[token]) return logprobs.chosen.logprob - top.logprob;
+  }
+  return std::nullopt;
+}
+
+void find_differences(const SpecBenchOptions& options, Engine& engine, SpecBenchResult& result) {
+  GenerationOptions generation = options.generation;
+  generation.sampling.n_logprobs = kNearestTokens;
+  const bool is_greedy = generation.sampling.temperature <= 0;
+  const auto plain = make_forerun_method(engine, "none", SpeculationId{0}, generation);
+  for (size_t i = 0; i < result.prompts.size(); ++i) {
+    std::optional<SpecRun> again;
+    for (size_t m = 1; m < result.n_own(); ++m) {
+      if (result.is_identical(m, i)) continue;
+      if (is_greedy && !again) {
+        Dialogue dialogue{.prompt = &result.prompts[i], .run = &again.emplace(), .messages = {}};
+        for (size_t turn = 0; turn < dialogue.prompt->turns.size(); ++turn) {
+          answer(engine, *plain, {&dialogue, 1}, turn);
+        }
+      }
+      const std::vector<TokenId>& expected = result.runs[0][i].tokens;
+      const std::vector<TokenId>& found = result.runs[m][i].tokens;
+      const auto parted = std::mismatch(expected.begin(), expected.end(), found.begin(), found.end());
+      const auto token = static_cast<size_t>(parted.first - expected.begin());
+      const auto margin = again ? margin_at(*again, result.runs[m][i], token) : std::nullopt;
+      result.differences.push_back({.method = m, .prompt = i, .token = token, .margin = margin});
+    }
+  }
+}
+
 // The answer of our last method that has the most tokens from drafts.
 void choose_sample(const Engine& engine, SpecBenchResult& result) {
   const std::vector<SpecRun>& runs = result.runs[result.n_own() - 1];
@@ -150,6 +189,7 @@ SpecBenchResult run_spec_bench(const SpecBenchOptions& options,
   result.prompts = options.prompts;
   result.runs.assign(methods.size(), std::vector<SpecRun>(options.prompts.size()));
   run_all(options, engine, methods, progress, result);
+  find_differences(options, engine, result);
   choose_sample(engine, result);
   return result;
 }

@@ -15,6 +15,7 @@ namespace forerun {
 struct SpecRun {
   std::vector<TokenId> tokens;
   std::vector<std::optional<DraftSource>> origins;  // ours only
+  std::vector<TokenLogprobs> logprobs;              // ours only, if asked for
   double prompt_ms = 0;                             // of the whole batch, shared equally
   double decode_ms = 0;
   DraftCounts drafts;  // n_tested is 0 where that is not known

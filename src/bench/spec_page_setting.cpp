@@ -94,6 +94,7 @@ std::string repeat_command(const Json& json, const SpecBenchResult& result) {
   if (!json.value("pinned", true)) command.flag("--no-pin");
   command.add("--ctx-size", setting(json, "context"));
   command.add("--kv-type", setting(json, "kv_type"));
+  if (json.value("exact", false)) command.flag("--exact");
   command.add("--accept", setting(json, "accept"));
   command.add("--tree", setting(json, "tree"));
   command.add_all("--datastore", json.value("datastores", Json::array()));

@@ -249,6 +249,7 @@ TEST(SpecPage, TellsHowToRepeatIt) {
   options.engine.speculation.datastores = {"a store"};
   options.engine.kv_type = "q8_0";
   options.engine.pin_threads = false;
+  options.engine.exact = true;
   options.generation.sampling.top_k = 5;
   options.generation.sampling.logit_bias = {{TokenId{3}, -2.5f}};
   options.generation.stop = {"\n\n", "end"};
@@ -273,6 +274,7 @@ TEST(SpecPage, TellsHowToRepeatIt) {
                            "--seed 9 ",
                            "--threads 2 ",
                            "--no-pin ",
+                           "--exact ",
                            "--ctx-size 512 ",
                            "--kv-type q8_0 ",
                            "--accept target ",

@@ -56,6 +56,18 @@ Json runs_json(const SpecBenchResult& result, size_t method) {
   return list;
 }
 
+// Where texts part from plain decoding's.
+Json differences_json(const SpecBenchResult& result, size_t method) {
+  Json list = Json::array();
+  for (const TextDifference& difference : result.differences) {
+    if (difference.method != method) continue;
+    list.push_back({{"id", result.prompts[difference.prompt].id},
+                    {"token", difference.token},
+                    {"margin", difference.margin ? Json(*difference.margin) : Json()}});
+  }
+  return list;
+}
+
 Json method_json(const SpecBenchResult& result, size_t method) {
   const bool is_peer = result.is_peer(method);
   Json object = summary_json(result.summary(method), is_peer);
@@ -65,6 +77,7 @@ Json method_json(const SpecBenchResult& result, size_t method) {
   for (const std::string& category : result.categories()) {
     categories[category] = summary_json(result.summary(method, category), is_peer);
   }
+  if (!is_peer) object["differences"] = differences_json(result, method);
   object["runs"] = runs_json(result, method);
   return object;
 }
@@ -93,6 +106,7 @@ Json setting_json(const SpecBenchOptions& options, const SpecBenchResult& result
           {"cpus", std::thread::hardware_concurrency()},
           {"context", result.n_context},
           {"kv_type", options.engine.kv_type},
+          {"exact", options.engine.exact},
           {"batch", options.batch},
           {"max_tokens", options.generation.max_tokens},
           {"stop", options.generation.stop},

@@ -58,6 +58,7 @@ struct TimePairs {
 void SpecRun::add(const SpecRun& other) {
   tokens.insert(tokens.end(), other.tokens.begin(), other.tokens.end());
   origins.insert(origins.end(), other.origins.begin(), other.origins.end());
+  logprobs.insert(logprobs.end(), other.logprobs.begin(), other.logprobs.end());
   prompt_ms += other.prompt_ms;
   decode_ms += other.decode_ms;
   drafts.add(other.drafts);

@@ -34,6 +34,17 @@ struct SpecSummary {
   double draft_share = 0, pass_share = 0, sample_share = 0;  // of the decode time; ours only
 };
 
+// Where a method's text parts from plain decoding's.
+struct TextDifference {
+  size_t method = 0;
+  size_t prompt = 0;
+  size_t token = 0;
+  // By how much plain decoding's token is more probable than the method's, as the difference
+  // of their log-probabilities: near 0, rounding decided. nullopt: not known (sampling, or a
+  // text that ends there).
+  std::optional<double> margin;
+};
+
 // The fastest of our methods against the fastest of llama-server's modes.
 struct PeerComparison {
   size_t own = 0;
@@ -50,9 +61,10 @@ struct SpecBenchResult {
   std::vector<std::string> methods;
   size_t n_peers = 0;  // how many of them are llama-server's
   std::vector<BenchPrompt> prompts;
-  std::vector<std::vector<SpecRun>> runs;  // [method][prompt]
-  std::vector<std::string> pieces;         // of the sample's tokens, see sample_prompt
-  size_t sample_prompt = 0;                // answered by the last method of ours
+  std::vector<std::vector<SpecRun>> runs;   // [method][prompt]
+  std::vector<TextDifference> differences;  // of our methods
+  std::vector<std::string> pieces;          // of the sample's tokens, see sample_prompt
+  size_t sample_prompt = 0;                 // answered by the last method of ours
 
   size_t n_own() const { return methods.size() - n_peers; }
   bool is_peer(size_t method) const { return method >= n_own(); }

@@ -131,6 +131,7 @@ std::string calibration_key(Executor& executor) {
   hash.add(static_cast<uint64_t>(device.n_threads()));
   hash.add(device.kernels() != nullptr ? device.kernels()->name : "");
   hash.add(ggml_type_name(executor.cache().keys(0)->type));
+  hash.add(executor.min_rows());
   hash.add(kVersionText);
   return fmt::format("{:016x}", hash.value());
 }

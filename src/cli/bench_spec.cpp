@@ -70,6 +70,23 @@ void print_methods(const SpecBenchResult& result, size_t width) {
   }
 }
 
+// What is known of texts that are not plain decoding's.
+void print_differences(const SpecBenchResult& result) {
+  for (size_t m = 1; m < result.n_own(); ++m) {
+    int n = 0;
+    std::optional<double> widest;
+    for (const TextDifference& difference : result.differences) {
+      if (difference.method != m) continue;
+      ++n;
+      if (difference.margin) widest = std::max(widest.value_or(0), *difference.margin);
+    }
+    if (!widest) continue;
+    fmt::print(
+        "{}: where {} texts part, plain decoding's token led by at most {:.3f} in log-probability\n",
+        result.methods[m], n, *widest);
+  }
+}
+
 void print_categories(const SpecBenchResult& result, size_t name_width) {
   const std::vector<std::string> categories = result.categories();
   if (categories.size() < 2) return;
@@ -116,6 +133,7 @@ void bench_spec(const SpecOptions& options) {
   size_t name_width = 10;
   for (const std::string& method : result.methods) name_width = std::max(name_width, method.size());
   print_methods(result, name_width);
+  print_differences(result);
   print_categories(result, name_width);
 }
 

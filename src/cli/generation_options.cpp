@@ -33,7 +33,9 @@ std::pair<TokenId, float> parse_bias(const std::string& text) {
 void add_generation_options(CLI::App& command, GenerationFlags& flags) {
   const char* group = "Answer";
   GenerationOptions& options = flags.options;
-  command.add_option("-n,--predict", options.max_tokens, "Tokens to generate at most (-1: no limit)")
+  command
+      .add_option("-n,--predict,--max-tokens", options.max_tokens,
+                  "Tokens to generate at most (-1: no limit)")
       ->capture_default_str()
       ->group(group);
   command.add_option("--stop", options.stop, "Text that ends the answer; may be given again")

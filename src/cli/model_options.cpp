@@ -58,6 +58,8 @@ void add_context_options(CLI::App& command, ModelOptions& options) {
       ->check(CLI::Range(1, kMaxContext));
   command.add_option("--kv-type", options.kv_type, "Type of cached keys and values: f16, f32, q8_0")
       ->capture_default_str();
+  command.add_flag("--exact", options.exact,
+                   "On a GPU: exactly the text without speculation, at a price (on a CPU it always is)");
 }
 
 EngineOptions engine_options(const ModelOptions& options, const SpeculationOptions& speculation) {
@@ -68,6 +70,7 @@ EngineOptions engine_options(const ModelOptions& options, const SpeculationOptio
   engine.pin_threads = options.device.pin_threads;
   engine.n_context = options.n_context;
   engine.kv_type = options.kv_type;
+  engine.exact = options.exact;
   engine.speculation = speculation;
   engine.progress = [line = std::make_shared<ProgressLine>()](std::string_view what, double share) {
     line->show(what, share);

@@ -17,11 +17,12 @@ struct ModelOptions {
   DeviceOptions device;
   int n_context = 0;  // 0: the engine's default
   std::string kv_type = "f16";
+  bool exact = false;
 };
 
 // -m, --device, -t, --no-pin.
 void add_model_options(CLI::App& command, ModelOptions& options);
-// -c, --kv-type.
+// -c, --kv-type, --exact.
 void add_context_options(CLI::App& command, ModelOptions& options);
 
 // What an engine with these options is made from; progress goes to standard error when it

@@ -55,6 +55,8 @@ class DraftMethod {
   virtual ~DraftMethod() = default;
   // A drafter for a request with this prompt. The method outlives it.
   virtual std::unique_ptr<Drafter> begin(std::span<const TokenId> prompt) = 0;
+  // Whether its drafts are worth nothing when only their best path is verified.
+  virtual bool needs_trees() const { return false; }
 };
 
 }  // namespace forerun

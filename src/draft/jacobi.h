@@ -102,6 +102,7 @@ class JacobiMethod : public DraftMethod {
  public:
   JacobiMethod(JacobiOptions options, uint64_t seed) : options_(options), seed_(seed) {}
   std::unique_ptr<Drafter> begin(std::span<const TokenId> prompt) override;
+  bool needs_trees() const override { return true; }  // its guesses are branches
 
  private:
   JacobiOptions options_;

@@ -148,10 +148,18 @@ void Stepper::draft(Active& active, int max_nodes) {
   // The text's last token is a row too, and what lies past the end of the context or of the
   // answer cannot be accepted.
   const int room = options_.n_context - static_cast<int>(active.slot->text.size()) - 1;
-  const int depth = std::min(room, active.request->n_left() - 1);
+  int depth = std::min(room, active.request->n_left() - 1);
+  // Where bits depend on a pass's shape, rows give those of plain decoding in a chain that
+  // leaves the shape as it is.
+  const bool is_chain = executor_.min_rows() > 1 && active.speculation.accept == AcceptRule::kMatch;
+  if (is_chain) {
+    const int n_same = executor_.n_until_next_span(static_cast<int>(active.slot->text.size()));
+    depth = std::min({depth, executor_.min_rows() - 1, n_same});
+  }
   const int n = std::min({max_nodes, room, active.speculation.budget->max_nodes(active.id, plan_)});
   if (n > 0 && depth > 0) active.drafter->draft({.max_nodes = n, .max_depth = depth}, active.tree);
   CHECK(active.tree.size() <= std::max(n, 0) && active.tree.max_depth() <= std::max(depth, 0));
+  if (is_chain) active.tree.prune_to_chain();
   active.request->speculation().draft_ms += watch.ms();
 }
 

@@ -75,10 +75,11 @@ class StepperTest : public ::testing::Test {
   }
 
   // A new engine that has seen nothing.
-  void start() {
+  void start(int min_rows = 1) {
     stepper_.reset();
-    executor_.emplace(loaded_->model,
-                      ExecutorOptions{.kv = {.n_cells = kSlots * kContext}, .max_rows = 32});
+    executor_.emplace(
+        loaded_->model,
+        ExecutorOptions{.kv = {.n_cells = kSlots * kContext}, .max_rows = 32, .min_rows = min_rows});
     stepper_.emplace(*executor_, loaded_->vocabulary,
                      StepperOptions{.n_slots = kSlots, .n_context = kContext});
   }
@@ -289,6 +290,30 @@ TEST_F(StepperTest, DraftsChangeNothingButSpeed) {
       EXPECT_LE(counts.n_accepted, counts.n_tested);
       EXPECT_LE(counts.n_tested, counts.n_drafted);
     }
+  }
+}
+
+// Where bits depend on the shape of a pass, drafts are chains that leave it as it is.
+TEST_F(StepperTest, FilledPassesVerifyChains) {
+  constexpr int kMinRows = 8;
+  const std::string prompt(40, 'm');
+  start(kMinRows);
+  const Generation plain = generate(prompt, greedy(100));
+  RememberingMethod method;
+  method.answers[tokens(prompt)] = plain.tokens;
+  for (const AcceptRule accept : {AcceptRule::kMatch, AcceptRule::kTargetOnly}) {
+    start(kMinRows);
+    FixedBudget budget(12);
+    const Generation drafted =
+        finish(stepper_->submit({.prompt = tokens(prompt), .options = greedy(100)},
+                                {.method = &method, .budget = &budget, .accept = accept}));
+    EXPECT_EQ(drafted.tokens, plain.tokens);
+    EXPECT_GT(drafted.speculation.tokens_per_step(), 1.2);
+    // Of a chain as many are drafted at each depth as it has tokens; a tree has siblings.
+    const auto& by_depth = drafted.speculation.by_depth;
+    const bool is_chain = accept == AcceptRule::kMatch;
+    EXPECT_EQ(by_depth.size() < static_cast<size_t>(kMinRows), is_chain);
+    EXPECT_EQ(by_depth[0].n_drafted <= drafted.speculation.n_steps, is_chain);
   }
 }
 

@@ -226,8 +226,7 @@ void Device::upload(ggml_tensor* tensor, std::span<const std::byte> data) {
   ggml_backend_tensor_set_async(backend_.get(), tensor, data.data(), 0, data.size());
 }
 
-std::span<const float> Device::read(const ggml_tensor* tensor, DeviceMemory& staging) const {
-  const auto n = static_cast<size_t>(ggml_nelements(tensor));
+std::span<const float> Device::read(const ggml_tensor* tensor, size_t n, DeviceMemory& staging) const {
   if (is_host_) return {static_cast<const float*>(tensor->data), n};
   const size_t n_bytes = n * sizeof(float);
   if (staging.size() < n_bytes) staging = allocate_host(n_bytes, "reading results");

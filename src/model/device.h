@@ -92,9 +92,9 @@ class Device {
   void compute(ggml_cgraph* graph);
   // Starts copying to the device; `data` stays untouched until the next compute() returns.
   void upload(ggml_tensor* tensor, std::span<const std::byte> data);
-  // A tensor's floats for the CPU to read: in place where it can, else copied into
+  // A tensor's first `n` floats for the CPU to read: in place where it can, else copied into
   // `staging`, which grows as needed. Valid until the next compute() or read() into it.
-  std::span<const float> read(const ggml_tensor* tensor, DeviceMemory& staging) const;
+  std::span<const float> read(const ggml_tensor* tensor, size_t n, DeviceMemory& staging) const;
 
  private:
   Device() = default;

@@ -12,7 +12,7 @@ namespace forerun {
 namespace {
 
 constexpr size_t kMaxCachedGraphs = 96;
-constexpr int kMinCpuCells = 1024;
+constexpr int kMinSpan = 1024;
 // Logits of more rows than this at once grow the buffer when first asked for.
 constexpr int kReservedLogitRows = 32;
 
@@ -51,6 +51,7 @@ std::span<const float> PassResult::hidden(size_t at, size_t row) const {
 Executor::Executor(std::shared_ptr<const Model> model, const ExecutorOptions& options)
     : model_(std::move(model)),
       max_rows_(options.max_rows),
+      min_rows_(options.min_rows),
       cache_(model_->config(), model_->device(), options.kv),
       input_memory_(model_->device(),
                     PassGraph::max_input_bytes(*model_, options.max_rows, cache_.cells().n_cells())),
@@ -60,7 +61,7 @@ Executor::Executor(std::shared_ptr<const Model> model, const ExecutorOptions& op
                .visible = visible_,
                .use_flash_attention = flash_attention_works(*model_, cache_)},
       allocator_(ggml_gallocr_new(model_->device().default_buffer_type())) {
-  CHECK(max_rows_ > 0);
+  CHECK(min_rows_ > 0 && max_rows_ >= min_rows_);
   result_.n_vocab_ = static_cast<size_t>(model_->config().n_vocab);
   result_.n_embd_ = static_cast<size_t>(model_->config().n_embd);
   graphs_.reserve(kMaxCachedGraphs + 1);
@@ -92,6 +93,17 @@ void Executor::allocate(PassGraph& graph) {
   CHECK(ggml_gallocr_alloc_graph(allocator_.get(), graph.graph()));
 }
 
+// How many cells attention looks at when so many are in use. Our own kernels look at what
+// rows see and no further, so that one graph serves them for long; and what is to give the
+// same bits for one row and for many must not change its span often.
+int Executor::kv_span(int n_used) const {
+  int span = (n_used + kKvGranularity - 1) / kKvGranularity * kKvGranularity;
+  if (model_->device().kernels() != nullptr || min_rows_ > 1) {
+    span = static_cast<int>(std::bit_ceil(static_cast<unsigned>(std::max(span, kMinSpan))));
+  }
+  return std::min(span, cache_.cells().n_cells());
+}
+
 PassShape Executor::shape_of(const Pass& pass) const {
   PassShape shape{.n_rows = static_cast<int>(pass.rows.size()),
                   .layers = pass.layers.value_or(LayerSet::full(model_->config().n_layers)),
@@ -107,14 +119,7 @@ PassShape Executor::shape_of(const Pass& pass) const {
   }
   for (int layer = 0; layer < shape.layers.n_layers() && shape.n_kv == 0; ++layer) {
     if (!shape.layers.runs(attention_block(layer))) continue;
-    const KvCells& cells = cache_.cells();
-    int n_kv = (cells.n_used_span() + kKvGranularity - 1) / kKvGranularity * kKvGranularity;
-    // Our kernels look at what rows see and no further, so that a graph serves them as long
-    // as its memory does.
-    if (model_->device().kernels() != nullptr) {
-      n_kv = static_cast<int>(std::bit_ceil(static_cast<unsigned>(std::max(n_kv, kMinCpuCells))));
-    }
-    shape.n_kv = std::min(n_kv, cells.n_cells());
+    shape.n_kv = kv_span(cache_.cells().n_used_span());
   }
   return shape;
 }
@@ -137,13 +142,37 @@ PassGraph& Executor::graph_for(const PassShape& shape) {
   return *graphs_.back().graph;
 }
 
-const PassResult& Executor::forward(const Pass& pass) {
+// The pass with at least min_rows_ rows. Those that fill it up repeat the last: they store
+// the same in the same cell.
+const Pass& Executor::filled_up(const Pass& pass) {
+  const auto min_rows = static_cast<size_t>(min_rows_);
+  if (pass.rows.empty() || pass.rows.size() >= min_rows) return pass;
+  filled_pass_ = pass;
+  std::vector<Row>& rows = filled_pass_.rows;
+  rows.resize(min_rows, rows.back());
+  for (size_t r = pass.rows.size(); r < min_rows; ++r) rows[r].hidden = false;
+  // The head's product must not depend on how many rows ask for it either.
+  const bool has_logits =
+      std::any_of(rows.begin(), rows.end(), [](const Row& row) { return row.logits; });
+  for (Row& row : rows) row.logits = has_logits;
+  if (pass.states.empty()) return filled_pass_;
+  const auto last = pass.states.last(static_cast<size_t>(model_->config().n_embd));
+  filled_states_.assign(pass.states.begin(), pass.states.end());
+  for (size_t r = pass.rows.size(); r < min_rows; ++r) {
+    filled_states_.insert(filled_states_.end(), last.begin(), last.end());
+  }
+  filled_pass_.states = filled_states_;
+  return filled_pass_;
+}
+
+const PassResult& Executor::forward(const Pass& wanted) {
   ++n_passes_;
+  const Pass& pass = filled_up(wanted);
   PassGraph& graph = graph_for(shape_of(pass));
   fill_inputs(pass, graph);
   input_memory_.upload(model_->device(), graph.n_input_bytes());
   model_->device().compute(graph.graph());
-  collect(pass, graph);
+  collect(pass, graph, wanted.rows.size());
   return result_;
 }
 
@@ -211,9 +240,10 @@ void Executor::fill_masks(const Pass& pass, const PassInputs& inputs) {
     auto* mask = input_memory_.host<ggml_fp16_t>(tensor);
     for (size_t r = 0; r < pass.rows.size(); ++r, mask += n_kv) {
       const Row& row = pass.rows[r];
-      const bool follows = r > 0 && row.sequence == pass.rows[r - 1].sequence &&
-                           cells.parent(row.sequence, row.node) == pass.rows[r - 1].node;
-      if (follows) {
+      const bool same_sequence = r > 0 && row.sequence == pass.rows[r - 1].sequence;
+      if (same_sequence && row.node == pass.rows[r - 1].node) {
+        std::memcpy(mask, mask - n_kv, n_kv * sizeof(*mask));
+      } else if (same_sequence && cells.parent(row.sequence, row.node) == pass.rows[r - 1].node) {
         // It sees what its parent sees, and itself, less what leaves its window.
         std::memcpy(mask, mask - n_kv, n_kv * sizeof(*mask));
         mask[cells.cell(row.sequence, row.node)] = kVisible;
@@ -231,7 +261,7 @@ void Executor::fill_masks(const Pass& pass, const PassInputs& inputs) {
   if (inputs.window_mask != nullptr) fill(inputs.window_mask, model_->config().window);
 }
 
-void Executor::collect(const Pass& pass, const PassGraph& graph) {
+void Executor::collect(const Pass& pass, const PassGraph& graph, size_t n_rows) {
   const auto index = [&](std::vector<int32_t>& places, bool Row::*wanted) {
     int32_t next = 0;
     places.resize(pass.rows.size());
@@ -240,12 +270,16 @@ void Executor::collect(const Pass& pass, const PassGraph& graph) {
   index(result_.logit_index_, &Row::logits);
   index(result_.hidden_index_, &Row::hidden);
   result_.logits_ = {};
-  if (graph.logits() != nullptr)
-    result_.logits_ = model_->device().read(graph.logits(), logits_staging_);
+  if (graph.logits() != nullptr) {
+    const size_t n = std::min(static_cast<size_t>(graph.logits()->ne[1]), n_rows);
+    result_.logits_ = model_->device().read(graph.logits(), n * result_.n_vocab_, logits_staging_);
+  }
   result_.hidden_.resize(graph.hidden().size());
   if (hidden_staging_.size() < graph.hidden().size()) hidden_staging_.resize(graph.hidden().size());
   for (size_t i = 0; i < graph.hidden().size(); ++i) {
-    result_.hidden_[i] = model_->device().read(graph.hidden()[i], hidden_staging_[i]);
+    const ggml_tensor* hidden = graph.hidden()[i];
+    const auto n = static_cast<size_t>(ggml_nelements(hidden));
+    result_.hidden_[i] = model_->device().read(hidden, n, hidden_staging_[i]);
   }
 }
 

@@ -27,6 +27,10 @@ namespace forerun {
 struct ExecutorOptions {
   KvOptions kv;
   int max_rows = 512;  // of one pass; longer prompts are read in several
+  // Smaller passes are filled up to so many rows, for devices whose results depend on the
+  // number of rows: a token's logits are then the same bits alone and behind a chain of
+  // others.
+  int min_rows = 1;
 };
 
 class Executor {
@@ -40,9 +44,13 @@ class Executor {
   KvCache& cache() { return cache_; }
   KvCells& cells() { return cache_.cells(); }
   int max_rows() const { return max_rows_; }
+  int min_rows() const { return min_rows_; }
+  // How many tokens behind one at `position` attend to as many cells as it does, masked
+  // ones included, when cells are used in the order of positions.
+  int n_until_next_span(int position) const { return kv_span(position + 1) - position - 1; }
 
   // Between 1 and max_rows() rows. Throws Error only when the device fails.
-  const PassResult& forward(const Pass& pass);
+  const PassResult& forward(const Pass& wanted);
 
   // Reads between 1 and max_rows() tokens behind the committed text of a sequence in
   // one pass of the full model and commits them; the logits behind the last. They stay
@@ -58,16 +66,20 @@ class Executor {
     std::unique_ptr<PassGraph> graph;
     int64_t last_used;
   };
+  int kv_span(int n_used) const;
   PassShape shape_of(const Pass& pass) const;
   PassGraph& graph_for(const PassShape& shape);
   void allocate(PassGraph& graph);
   void reserve();
   void fill_inputs(const Pass& pass, const PassGraph& graph);
   void fill_masks(const Pass& pass, const PassInputs& inputs);
-  void collect(const Pass& pass, const PassGraph& graph);
+  const Pass& filled_up(const Pass& pass);
+  // The results of the first n_rows rows.
+  void collect(const Pass& pass, const PassGraph& graph, size_t n_rows);
 
   std::shared_ptr<const Model> model_;
   int max_rows_;
+  int min_rows_;
   KvCache cache_;
   PassInputMemory input_memory_;
   VisibleRows visible_;
@@ -78,6 +90,8 @@ class Executor {
   int n_graphs_built_ = 0;
   PassResult result_;
   Pass read_pass_;  // of read(), kept for its memory
+  Pass filled_pass_;
+  std::vector<float> filled_states_;
   std::vector<NodeId> read_path_;
   DeviceMemory logits_staging_;
   std::vector<DeviceMemory> hidden_staging_;

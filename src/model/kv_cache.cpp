@@ -41,7 +41,8 @@ std::optional<KvType> parse_kv_type(std::string_view name) {
 
 KvType kv_type_named(std::string_view name) {
   if (const auto type = parse_kv_type(name)) return *type;
-  fail(ErrorCode::kInvalidArgument, "the type of the cache must be f16, f32 or q8_0, not '{}'", name);
+  fail(ErrorCode::kInvalidArgument,
+       "the type of the cache (--kv-type) must be f16, f32 or q8_0, not '{}'", name);
 }
 
 std::string_view to_string(KvType type) {

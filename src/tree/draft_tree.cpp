@@ -73,6 +73,19 @@ void DraftTree::prune(const std::vector<bool>& keep) {
   }
 }
 
+void DraftTree::prune_to_chain() {
+  std::vector<bool> keep(nodes_.size(), false);
+  for (int32_t node = kRoot; first_child(node) != kNone;) {
+    int32_t best = first_child(node);
+    for (int32_t child = best; child != kNone; child = next_sibling(child)) {
+      if ((*this)[child].score > (*this)[best].score) best = child;
+    }
+    keep[static_cast<size_t>(best)] = true;
+    node = best;
+  }
+  prune(keep);
+}
+
 void DraftTree::clear() {
   nodes_.clear();
   links_.clear();

@@ -71,6 +71,8 @@ class DraftTree {
 
   // Keeps the nodes for which keep[i] is true; a node whose parent goes must go too.
   void prune(const std::vector<bool>& keep);
+  // Keeps the likeliest path from the root: of siblings the one with the best score.
+  void prune_to_chain();
 
   void clear();
 

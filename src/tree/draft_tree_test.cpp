@@ -26,6 +26,24 @@ TEST(DraftTree, LinksChildrenInOrder) {
   EXPECT_EQ(tree.find_child(kRoot, TokenId{13}), std::nullopt);
 }
 
+TEST(DraftTree, PrunesToTheLikeliestChain) {
+  DraftTree tree;
+  tree.add({.token = TokenId{1}, .score = 0.4f});
+  const int32_t b = tree.add({.token = TokenId{2}, .score = 0.5f});
+  tree.add({.token = TokenId{3}, .parent = 0, .score = 0.4f});
+  const int32_t c = tree.add({.token = TokenId{4}, .parent = b, .score = 0.2f});
+  tree.add({.token = TokenId{5}, .parent = b, .score = 0.2f});
+  tree.add({.token = TokenId{6}, .parent = c, .score = 0.1f});
+  tree.prune_to_chain();
+  ASSERT_EQ(tree.size(), 3);
+  EXPECT_EQ(tree[0].token, TokenId{2});
+  EXPECT_EQ(tree[1].token, TokenId{4});
+  EXPECT_EQ(tree[2].token, TokenId{6});
+  EXPECT_EQ(tree.max_depth(), 3);
+  tree.prune_to_chain();
+  EXPECT_EQ(tree.size(), 3);
+}
+
 TEST(DraftTree, PrunesAndKeepsTheOrder) {
   DraftTree tree;
   const int32_t a = tree.add({.token = TokenId{1}, .score = 0.9f});
