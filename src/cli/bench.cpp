@@ -126,6 +126,7 @@ void add_bench_command(CLI::App& app) {
   engine->add_flag("--json", options->json, "Print one JSON object");
   engine->callback([options] { bench_engine(*options); });
 
+  add_bench_retrieval_command(*bench);
   add_bench_spec_command(*bench);
 
   // Run by `bench engine` in processes of their own.

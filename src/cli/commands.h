@@ -14,6 +14,7 @@ void add_datastore_command(CLI::App& app);
 void add_calibrate_command(CLI::App& app);
 void add_bench_command(CLI::App& app);
 // Below `bench`.
+void add_bench_retrieval_command(CLI::App& bench);
 void add_bench_spec_command(CLI::App& bench);
 
 }  // namespace forerun

@@ -149,6 +149,20 @@ class Others(ProgramTest):
         for command in ([], ["run"], ["chat"], ["info"], ["tokenize"], ["bench"], ["bench", "engine"]):
             self.assertIn("Usage:", self.succeed(*command, "--help").stdout.decode())
 
+    def test_bench_retrieval(self):
+        with tempfile.TemporaryDirectory() as folder:
+            store = Path(folder) / "store"
+            small = ["--tokens", "200000", "--segments", "2", "--queries", "50", "--steps", "100", "--folder", store]
+            result = self.succeed_json("bench", "retrieval", *small)
+            self.assertGreater(result["build_tokens_per_second"], 0)
+            self.assertLess(result["bytes_per_token"], 8.1)
+            for name in ("search_us", "step_us", "folding_step_us"):
+                self.assertGreaterEqual(result[name]["p99"], result[name]["median"])
+            self.assertFalse(store.exists(), "it is removed again")
+            store.mkdir()
+            self.fail_with("is there already", "bench", "retrieval", *small)
+            self.assertTrue(store.exists(), "what was there stays")
+
     def test_bench(self):
         result = self.succeed_json("bench", "engine", "-m", TINY, *QUICK, "--rounds", "1", "--starts", "1")
         self.assertEqual([row["n"] for row in result["rows"]], [1, 2, 3, 4, 6, 8, 16, 32])
