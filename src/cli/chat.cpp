@@ -50,7 +50,6 @@ class Conversation {
   Generation answer(const std::string& text) {
     messages_.push_back({.role = "user", .content = text});
     try {
-      InterruptGuard::take();  // one that was meant for the line before
       Generation generation = engine_.generate({.prompt = engine_.chat_prompt(messages_),
                                                 .options = options_,
                                                 .on_text = print_text,
