@@ -62,8 +62,7 @@ class Engine::Impl {
 
   SpeculationId add_speculation(const SpeculationOptions& options) {
     const Speculator::Resources resources{.vocabulary = loaded.vocabulary,
-                                          .has_accelerator = !loaded.model->device().is_host(),
-                                          .chains_only = executor.min_rows() > 1,
+                                          .executor = executor,
                                           .cost_curve = [this]() -> const CostCurve& { return curve(); },
                                           .warn = warn};
     speculators.push_back(std::make_unique<Speculator>(options, resources));

@@ -48,7 +48,7 @@ std::unique_ptr<TreeBudget> make_budget(const std::string& tree,
   }
   const CostCurve& curve = resources.cost_curve();
   if (tree == "auto") return std::make_unique<AutoBudget>(curve, AutoBudget::Options{});
-  return std::make_unique<RooflineBudget>(curve, resources.has_accelerator);
+  return std::make_unique<RooflineBudget>(curve, !resources.executor.model().device().is_host());
 }
 
 }  // namespace
@@ -67,6 +67,7 @@ Speculator::Speculator(const SpeculationOptions& options, const Resources& resou
   if (options.method == "none") return;
   const DraftResources draft_resources{.segments = [this] { return segments(); },
                                        .n_vocab = static_cast<int>(resources.vocabulary.n_tokens()),
+                                       .executor = &resources.executor,
                                        .seed = 0};
   const bool is_auto = options.method == "auto";
   if (is_auto) {
@@ -74,7 +75,7 @@ Speculator::Speculator(const SpeculationOptions& options, const Resources& resou
   } else {
     method_ = make_method(options.method, method_options, draft_resources);
   }
-  if (resources.chains_only && method_->needs_trees()) {
+  if (resources.executor.min_rows() > 1 && method_->needs_trees()) {
     fail(ErrorCode::kInvalidArgument,
          "exact text on a GPU leaves no room for the trees of {}: choose another method",
          options.method);

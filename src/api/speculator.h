@@ -14,6 +14,7 @@
 #include "budget/tree_budget.h"
 #include "draft/methods.h"
 #include "engine/stepper.h"
+#include "model/executor.h"
 #include "retrieval/store/datastore.h"
 #include "text/vocabulary.h"
 
@@ -24,12 +25,11 @@ class Speculator {
   using Warn = std::function<void(std::string_view)>;
   struct Resources {
     const Vocabulary& vocabulary;
-    bool has_accelerator;
-    bool chains_only;                              // of every tree one path is verified
+    Executor& executor;                            // verifies; outlives the speculator
     std::function<const CostCurve&()> cost_curve;  // asked where the budget needs it
     Warn warn;                                     // may be empty
   };
-  // Opens the datastores. The resources are used while it is made only. Throws Error.
+  // Opens the datastores. The other resources are used while it is made only. Throws Error.
   Speculator(const SpeculationOptions& options, const Resources& resources);
 
   // What requests are submitted with; refers to this.

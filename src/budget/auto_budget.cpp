@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 namespace forerun {
 namespace {
@@ -34,11 +35,20 @@ int AutoBudget::max_nodes(RequestId request, const PassPlan& /*plan*/) {
 
 void AutoBudget::choose(std::span<Proposal> proposals, const PassPlan& plan) {
   candidates_.clear();
+  int n_drawn = 0;
+  double expected = plan.n_decoding;
   for (size_t i = 0; i < proposals.size(); ++i) {
     const DraftTree& tree = *proposals[i].tree;
     RequestAcceptance& acceptance = requests_[proposals[i].request].acceptance;
     AcceptanceModel::propose(tree, acceptance);
     acceptance_.estimate(tree, acceptance, chances_);
+    // A drawn token that is dropped for being unlikely is lost to the text: rules that
+    // compare distributions take it for one that was never drawn.
+    if (tree.has_distributions()) {
+      n_drawn += tree.size();
+      expected = std::accumulate(chances_.begin(), chances_.end(), expected);
+      continue;
+    }
     for (int32_t node = 0; node < tree.size(); ++node) {
       candidates_.push_back({.chance = chances_[static_cast<size_t>(node)],
                              .proposal = static_cast<int>(i),
@@ -52,11 +62,10 @@ void AutoBudget::choose(std::span<Proposal> proposals, const PassPlan& plan) {
   });
 
   // The best number of candidates to take.
-  const int n_fixed = plan.n_decoding + plan.n_prompt_rows;
+  const int n_fixed = plan.n_decoding + plan.n_prompt_rows + n_drawn;
   n_kept_.assign(proposals.size(), 0);
   double attention = 0;
   for (const Proposal& proposal : proposals) attention += curve_.attention(1, proposal.n_context);
-  double expected = plan.n_decoding;
   double best_rate = kMargin * expected / (curve_.rows(n_fixed) * correction(n_fixed) + attention);
   size_t n_best = 0;
   for (size_t k = 0; k < candidates_.size(); ++k) {
@@ -75,7 +84,8 @@ void AutoBudget::choose(std::span<Proposal> proposals, const PassPlan& plan) {
 
   std::vector<std::vector<bool>> keep(proposals.size());
   for (size_t i = 0; i < proposals.size(); ++i) {
-    keep[i].assign(static_cast<size_t>(proposals[i].tree->size()), false);
+    const DraftTree& tree = *proposals[i].tree;
+    keep[i].assign(static_cast<size_t>(tree.size()), tree.has_distributions());
   }
   for (size_t k = 0; k < n_best; ++k) {
     keep[static_cast<size_t>(candidates_[k].proposal)][static_cast<size_t>(candidates_[k].node)] = true;

@@ -65,6 +65,20 @@ TEST(AutoBudget, StopsWhenDraftsAreWrongAndComesBack) {
   EXPECT_EQ(verified_after(other, 400, /*right=*/true), 7);
 }
 
+// Or the rules that compare distributions would change the text's.
+TEST(AutoBudget, DropsNoTokenThatWasDrawn) {
+  AutoBudget budget(never_free(), {});
+  DraftTree drawn = chain(5);
+  drawn.set_distribution(kRoot, {.tokens = {TokenId{1}, TokenId{2}}, .logprobs = {-0.1f, -2.4f}});
+  DraftTree chosen = chain(5);
+  for (DraftTree* tree : {&drawn, &chosen}) {
+    Proposal proposal{.request = RequestId{1}, .n_context = 10, .tree = tree};
+    budget.choose({&proposal, 1}, {.n_decoding = 1, .n_prompt_rows = 0});
+  }
+  EXPECT_EQ(drawn.size(), 5);
+  EXPECT_EQ(chosen.size(), 0);
+}
+
 TEST(AutoBudget, GivesRowsToTheRequestThatUsesThem) {
   AutoBudget budget(cheap_until_8(), {});
   const PassPlan plan{.n_decoding = 2, .n_prompt_rows = 0};

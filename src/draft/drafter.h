@@ -15,6 +15,7 @@
 #include <span>
 
 #include "core/ids.h"
+#include "layers/request_view.h"
 #include "tree/draft_tree.h"
 
 namespace forerun {
@@ -36,6 +37,9 @@ class Drafter {
  public:
   virtual ~Drafter() = default;
 
+  // The request it drafts for, which outlives it. For drafters that use the model.
+  virtual void attach(const RequestView& /*request*/) {}
+
   // Adds to `tree`, which is empty, what may follow the text.
   virtual void draft(const DraftLimits& limits, DraftTree& tree) = 0;
 
@@ -50,11 +54,22 @@ class Drafter {
   virtual void finish() {}
 };
 
+// A draft that is wanted.
+struct DraftJob {
+  Drafter* drafter;
+  DraftLimits limits;
+  DraftTree* tree;  // empty
+};
+
 class DraftMethod {
  public:
   virtual ~DraftMethod() = default;
   // A drafter for a request with this prompt. The method outlives it.
   virtual std::unique_ptr<Drafter> begin(std::span<const TokenId> prompt) = 0;
+  // Drafts for several requests at once, as a method that runs a model should.
+  virtual void draft(std::span<const DraftJob> jobs) {
+    for (const DraftJob& job : jobs) job.drafter->draft(job.limits, *job.tree);
+  }
   // Whether its drafts are worth nothing when only their best path is verified.
   virtual bool needs_trees() const { return false; }
 };

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "core/check.h"
 #include "core/error.h"
 
 namespace forerun {
@@ -31,6 +32,11 @@ class NoMethod : public DraftMethod {
 template <auto kOptions>
 void describe(MethodOptions& options, OptionVisitor& visitor) {
   (options.*kOptions).describe(visitor);
+}
+
+Executor& executor_of(const DraftResources& resources) {
+  CHECK(resources.executor != nullptr);
+  return *resources.executor;
 }
 
 constexpr auto kMethods = std::to_array<MethodInfo>({
@@ -67,6 +73,15 @@ constexpr auto kMethods = std::to_array<MethodInfo>({
      [](const MethodOptions& options, const DraftResources&) -> std::unique_ptr<DraftMethod> {
        return std::make_unique<SuffixMethod>(options.suffix);
      }},
+    {"uniform", "The model itself with blocks left out, spread evenly",
+     describe<&MethodOptions::uniform>,
+     [](const MethodOptions& options, const DraftResources& resources) -> std::unique_ptr<DraftMethod> {
+       Executor& executor = executor_of(resources);
+       const LayerSet layers = uniform_layers(executor.model().config().n_layers, options.uniform.skip);
+       return std::make_unique<SelfMethod>(options.uniform.draft, executor,
+                                           std::make_unique<FixedLayers>(layers));
+     },
+     /*uses_model=*/true},
 });
 
 // Hands options on with the method's name in front of theirs.
@@ -180,6 +195,11 @@ class Setting : public OptionVisitor {
 
 std::span<const MethodInfo> draft_methods() {
   return kMethods;
+}
+
+void UniformOptions::describe(OptionVisitor& visitor) {
+  visitor.visit({.name = "skip", .help = "Share of the blocks left out"}, skip, {0.0, 1.0});
+  draft.describe(visitor);
 }
 
 void MethodOptions::describe(OptionVisitor& visitor) {

@@ -15,6 +15,7 @@
 #include "draft/pia.h"
 #include "draft/pld.h"
 #include "draft/rest.h"
+#include "draft/self.h"
 #include "draft/sssd.h"
 #include "draft/suffix.h"
 
@@ -24,7 +25,15 @@ namespace forerun {
 struct DraftResources {
   SegmentSource segments;  // of the datastores; empty: there are none
   int n_vocab = 0;
-  uint64_t seed = 0;  // of whatever a method picks at random
+  Executor* executor = nullptr;  // of the model that verifies; needed to draft with it
+  uint64_t seed = 0;             // of whatever a method picks at random
+};
+
+struct UniformOptions {
+  double skip = 0.45;
+  SelfDraftOptions draft;
+
+  void describe(OptionVisitor& visitor);
 };
 
 // The options of all methods.
@@ -35,6 +44,7 @@ struct MethodOptions {
   JacobiOptions jacobi;
   SssdOptions sssd;
   SuffixOptions suffix;
+  UniformOptions uniform;
 
   // Visits every option of every method. Names begin with the method's: "pld-ngram". They
   // are valid during the visit only.
@@ -47,6 +57,7 @@ struct MethodInfo {
   // Visits the method's own options, whose names do not have its name in front.
   void (*describe)(MethodOptions& options, OptionVisitor& visitor);
   std::unique_ptr<DraftMethod> (*make)(const MethodOptions& options, const DraftResources& resources);
+  bool uses_model = false;  // needs DraftResources::executor
 };
 
 // In the order in which a user should read them.

@@ -112,6 +112,7 @@ void Stepper::admit() {
     timings.n_prompt = static_cast<int>(prompt.size()) - timings.n_cached;
     if (active->speculation.method == nullptr) continue;
     active->drafter = active->speculation.method->begin(prompt);
+    active->drafter->attach(*active);
     active->request->speculation().draft_ms += active->phase.ms();
   }
 }
@@ -130,37 +131,58 @@ void Stepper::draft() {
   const int room = executor_.max_rows() - plan_.n_decoding;
   plan_.n_prompt_rows = static_cast<int>(std::min(n_unread, static_cast<size_t>(room)));
   for (auto& [budget, proposals] : proposals_) proposals.clear();
+  for (auto& [method, requests] : drafting_) requests.clear();
   for (const auto& active : active_) {
     if (!active->is_decoding() || active->drafter == nullptr) continue;
-    draft(*active, room / plan_.n_decoding);
+    drafting_[active->speculation.method].push_back(active.get());
     proposals_[active->speculation.budget].push_back(
         {.request = active->id,
          .n_context = static_cast<int>(active->request->text().size()),
          .tree = &active->tree});
+  }
+  for (const auto& [method, requests] : drafting_) {
+    if (!requests.empty()) draft(*method, requests);
   }
   for (auto& [budget, proposals] : proposals_) {
     if (!proposals.empty()) budget->choose(proposals, plan_);
   }
 }
 
-void Stepper::draft(Active& active, int max_nodes) {
-  const Stopwatch watch;
+DraftLimits Stepper::limits_of(const Active& active, int max_nodes) {
   // The text's last token is a row too, and what lies past the end of the context or of the
   // answer cannot be accepted.
-  const int room = options_.n_context - static_cast<int>(active.slot->text.size()) - 1;
-  int depth = std::min(room, active.request->n_left() - 1);
+  const int n_committed = static_cast<int>(active.slot->text.size());
+  const int room = options_.n_context - n_committed - 1;
+  DraftLimits limits{
+      .max_nodes = std::min({max_nodes, room, active.speculation.budget->max_nodes(active.id, plan_)}),
+      .max_depth = std::min(room, active.request->n_left() - 1)};
   // Where bits depend on a pass's shape, rows give those of plain decoding in a chain that
   // leaves the shape as it is.
-  const bool is_chain = executor_.min_rows() > 1 && active.speculation.accept == AcceptRule::kMatch;
-  if (is_chain) {
-    const int n_same = executor_.n_until_next_span(static_cast<int>(active.slot->text.size()));
-    depth = std::min({depth, executor_.min_rows() - 1, n_same});
+  if (is_exact(active)) {
+    limits.max_depth =
+        std::min({limits.max_depth, executor_.min_rows() - 1, executor_.n_until_next_span(n_committed)});
   }
-  const int n = std::min({max_nodes, room, active.speculation.budget->max_nodes(active.id, plan_)});
-  if (n > 0 && depth > 0) active.drafter->draft({.max_nodes = n, .max_depth = depth}, active.tree);
-  CHECK(active.tree.size() <= std::max(n, 0) && active.tree.max_depth() <= std::max(depth, 0));
-  if (is_chain) active.tree.prune_to_chain();
-  active.request->speculation().draft_ms += watch.ms();
+  return limits;
+}
+
+void Stepper::draft(DraftMethod& method, std::span<Active* const> requests) {
+  const Stopwatch watch;
+  jobs_.clear();
+  for (Active* active : requests) {
+    const int max_nodes = (executor_.max_rows() - plan_.n_decoding) / plan_.n_decoding;
+    const DraftLimits limits = limits_of(*active, max_nodes);
+    if (limits.max_nodes <= 0 || limits.max_depth <= 0) continue;
+    jobs_.push_back({.drafter = active->drafter.get(), .limits = limits, .tree = &active->tree});
+  }
+  if (!jobs_.empty()) method.draft(jobs_);
+  for (const DraftJob& job : jobs_) {
+    CHECK(job.tree->size() <= job.limits.max_nodes && job.tree->max_depth() <= job.limits.max_depth);
+  }
+  const double ms = watch.ms() / static_cast<double>(requests.size());
+  for (Active* active : requests) {
+    if (is_exact(*active)) active->tree.prune_to_chain();
+    active->request->speculation().draft_ms += ms;
+  }
 }
 
 void Stepper::fill_pass() {

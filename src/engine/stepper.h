@@ -76,7 +76,7 @@ class Stepper {
   Slots& slots() { return slots_; }
 
  private:
-  struct Active {
+  struct Active final : RequestView {
     RequestId id;
     std::unique_ptr<RunningRequest> request;
     Slot* slot = nullptr;  // nullptr: waits
@@ -89,13 +89,27 @@ class Stepper {
     size_t first_row = 0;
     size_t n_rows = 0;
 
+    std::span<const TokenId> text() const override { return request->text(); }
+    SequenceId sequence() const override { return slot->sequence; }
+    const Sampler& sampler() const override { return request->sampler(); }
+    const SamplerState& state() const override { return request->state(); }
+    bool compares_distributions() const override {
+      return speculation.accept == AcceptRule::kLeviathan ||
+             speculation.accept == AcceptRule::kRejection;
+    }
+
     bool is_decoding() const { return slot != nullptr && slot->text.size() >= request->prompt().size(); }
   };
 
   void admit();
   void end_cancelled();
   void draft();
-  void draft(Active& active, int max_nodes);
+  // Whether the request's text must not depend on the shape of passes, where bits do.
+  bool is_exact(const Active& active) const {
+    return executor_.min_rows() > 1 && active.speculation.accept == AcceptRule::kMatch;
+  }
+  DraftLimits limits_of(const Active& active, int max_nodes);
+  void draft(DraftMethod& method, std::span<Active* const> requests);
   void fill_pass();
   void add_tree_rows(Active& active);
   void add_prompt_rows(Active& active, size_t n);
@@ -122,6 +136,8 @@ class Stepper {
   const PassResult* pass_result_ = nullptr;
   std::vector<NodeId> nodes_;
   std::vector<NodeId> path_;
+  std::map<DraftMethod*, std::vector<Active*>> drafting_;
+  std::vector<DraftJob> jobs_;
   std::map<TreeBudget*, std::vector<Proposal>> proposals_;
   Verdict verdict_;
   SamplerScratch sampler_scratch_;

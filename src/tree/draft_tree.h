@@ -68,6 +68,7 @@ class DraftTree {
   // drawn.
   void set_distribution(int32_t parent, Distribution distribution);
   const Distribution* distribution(int32_t parent) const;
+  bool has_distributions() const { return !distributions_.empty(); }
 
   // Keeps the nodes for which keep[i] is true; a node whose parent goes must go too.
   void prune(const std::vector<bool>& keep);

@@ -1,0 +1,211 @@
+#include "draft/self.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/check.h"
+
+namespace forerun {
+namespace {
+
+// Tokens of one level, by how sure the chain's own is: SWIFT's numbers.
+int level_width(double probability) {
+  if (probability > 0.95) return 1;
+  if (probability > 0.8) return 3;
+  return probability > 0.5 ? 5 : 10;
+}
+
+// Draws that have nothing to do with the target's.
+Sampler independent(const Sampler& sampler, int n_vocab) {
+  SamplingOptions options = sampler.options();
+  options.seed = sampler.seed() ^ 0x9e3779b97f4a7c15u;
+  return Sampler(options, n_vocab);
+}
+
+}  // namespace
+
+void SelfDraftOptions::describe(OptionVisitor& visitor) {
+  visitor.visit({.name = "tokens", .help = "Tokens drafted at most"}, tokens, {1, 127});
+  visitor.visit({.name = "threshold", .help = "Stop behind a token that is less probable"}, threshold,
+                {0.0, 1.0});
+  visitor.visit({.name = "siblings", .help = "Draft the next likeliest tokens too"}, siblings);
+}
+
+class SelfMethod::SelfDrafter final : public Drafter {
+ public:
+  explicit SelfDrafter(SelfMethod& method) : method_(method) {}
+
+  void attach(const RequestView& request) override {
+    request_ = &request;
+    chooser_ = method_.selector_->begin(request);
+    if (!request.compares_distributions()) return;
+    const auto n_vocab = method_.executor_.model().config().n_vocab;
+    own_sampler_ = std::make_unique<Sampler>(independent(request.sampler(), n_vocab));
+  }
+  void draft(const DraftLimits& limits, DraftTree& tree) override {
+    const DraftJob job{.drafter = this, .limits = limits, .tree = &tree};
+    method_.draft({&job, 1});
+  }
+  void observe(const DraftTree& tree, const TargetTokens& /*target*/) override {
+    n_drafted_ = tree.max_depth();
+  }
+  void append(std::span<const TokenId> tokens) override {
+    if (n_drafted_ == 0) return;
+    chooser_->observe(n_drafted_, std::min(n_drafted_, static_cast<int>(tokens.size()) - 1));
+    n_drafted_ = 0;
+  }
+
+  const RequestView& request() const {
+    CHECK(request_ != nullptr);
+    return *request_;
+  }
+  LayerChooser& chooser() { return *chooser_; }
+  const Sampler* own_sampler() const { return own_sampler_.get(); }
+
+ private:
+  SelfMethod& method_;
+  const RequestView* request_ = nullptr;
+  std::unique_ptr<LayerChooser> chooser_;
+  std::unique_ptr<Sampler> own_sampler_;  // nullptr: the target's
+  int n_drafted_ = 0;
+};
+
+// A request's draft while it grows.
+struct SelfMethod::Chain {
+  const SelfDrafter* drafter;
+  const RequestView* request;
+  DraftLimits limits;
+  DraftTree* tree;
+  LayerSet layers;
+  SamplerState state;
+  TokenId token;        // to be read next
+  NodeId cell;          // where
+  int32_t end = kRoot;  // the tree's node that is `token`
+  bool is_complete = false;
+};
+
+// Takes the scratch cells back, also when a pass fails.
+class SelfMethod::Rollback {
+ public:
+  explicit Rollback(SelfMethod& method) : method_(method) {}
+  ~Rollback() {
+    for (const Chain& chain : method_.chains_) {
+      method_.executor_.cells().rollback(chain.request->sequence());
+    }
+  }
+  Rollback(const Rollback&) = delete;
+  Rollback& operator=(const Rollback&) = delete;
+
+ private:
+  SelfMethod& method_;
+};
+
+SelfMethod::SelfMethod(const SelfDraftOptions& options, Executor& executor,
+                       std::unique_ptr<LayerSelector> selector)
+    : options_(options), executor_(executor), selector_(std::move(selector)) {}
+
+SelfMethod::~SelfMethod() = default;
+
+std::unique_ptr<Drafter> SelfMethod::begin(std::span<const TokenId> /*prompt*/) {
+  return std::make_unique<SelfDrafter>(*this);
+}
+
+void SelfMethod::draft(std::span<const DraftJob> jobs) {
+  chains_.clear();
+  const Rollback rollback(*this);
+  for (const DraftJob& job : jobs) {
+    auto& drafter = static_cast<SelfDrafter&>(*job.drafter);
+    const auto layers = drafter.chooser().layers();
+    if (!layers) continue;
+    const RequestView& request = drafter.request();
+    const auto cell = executor_.cells().extend(request.sequence());
+    if (!cell) continue;
+    chains_.push_back({.drafter = &drafter,
+                       .request = &request,
+                       .limits = job.limits,
+                       .tree = job.tree,
+                       .layers = *layers,
+                       .state = request.state(),
+                       .token = request.text().back(),
+                       .cell = *cell});
+  }
+  for (;;) {
+    const auto open = std::find_if(chains_.begin(), chains_.end(),
+                                   [](const Chain& chain) { return !chain.is_complete; });
+    if (open == chains_.end()) return;
+    forward(open->layers);
+  }
+}
+
+// All chains with these layers grow by a token.
+void SelfMethod::forward(const LayerSet& layers) {
+  rows_.clear();
+  pass_.rows.clear();
+  pass_.layers = layers;
+  for (Chain& chain : chains_) {
+    if (chain.is_complete || chain.layers != layers) continue;
+    rows_.push_back(&chain);
+    pass_.rows.push_back({.sequence = chain.request->sequence(),
+                          .node = chain.cell,
+                          .token = chain.token,
+                          .logits = true});
+  }
+  const PassResult& result = executor_.forward(pass_);
+  for (size_t i = 0; i < rows_.size(); ++i) grow(*rows_[i], result.logits(i));
+}
+
+void SelfMethod::grow(Chain& chain, std::span<const float> logits) {
+  const int depth = chain.tree->depth(chain.end) + 1;
+  const Position position{static_cast<int32_t>(chain.request->text().size()) + depth - 1};
+  const Sampler* own = chain.drafter->own_sampler();
+  const Sampler& sampler = own != nullptr ? *own : chain.request->sampler();
+  const Distribution& distribution = sampler.distribution(logits, chain.state, scratch_);
+  const TokenId token = sampler.draw(distribution, position);
+  if (own != nullptr) chain.tree->set_distribution(chain.end, distribution);
+
+  const float max = largest(logits);
+  const double total = sum_exp(logits, max, 1.0f);
+  const auto index = static_cast<size_t>(to_int(token));
+  const double probability = std::exp(static_cast<double>(clean(logits[index]) - max)) / total;
+  const float score = chain.end == kRoot ? 1.0f : (*chain.tree)[chain.end].score;
+  const DraftNode spine{.token = token,
+                        .parent = chain.end,
+                        .score = score * static_cast<float>(probability),
+                        .source = DraftSource::kModel};
+  const int32_t node = chain.tree->add(spine);
+  if (options_.siblings && own == nullptr) add_siblings(chain, logits, spine, total);
+
+  const bool is_full = chain.tree->size() >= chain.limits.max_nodes;
+  const bool is_long = depth >= std::min(options_.tokens, chain.limits.max_depth);
+  const auto cell = is_full || is_long || probability < options_.threshold
+                        ? std::nullopt
+                        : executor_.cells().extend(chain.request->sequence(), chain.cell);
+  chain.is_complete = !cell.has_value();
+  if (chain.is_complete) return;
+  chain.end = node;
+  chain.token = token;
+  chain.cell = *cell;
+  chain.state.accept(token);
+}
+
+void SelfMethod::add_siblings(Chain& chain, std::span<const float> logits, const DraftNode& spine,
+                              double total) {
+  const float score = chain.end == kRoot ? 1.0f : (*chain.tree)[chain.end].score;
+  const int n = std::min(level_width(score > 0 ? spine.score / score : 0),
+                         chain.limits.max_nodes - chain.tree->size() + 1);
+  if (n < 2) return;
+  select_top(logits, static_cast<size_t>(n), selection_, likeliest_);
+  int n_added = 1;
+  for (const ScoredToken& likely : likeliest_) {
+    if (likely.token == spine.token) continue;
+    if (n_added++ == n) return;
+    const double probability =
+        std::exp(static_cast<double>(likely.logit - likeliest_.front().logit)) / total;
+    chain.tree->add({.token = likely.token,
+                     .parent = chain.end,
+                     .score = score * static_cast<float>(probability),
+                     .source = DraftSource::kModel});
+  }
+}
+
+}  // namespace forerun

@@ -1,0 +1,35 @@
+#include "layers/layer_selector.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace forerun {
+namespace {
+
+class SameLayers final : public LayerChooser {
+ public:
+  explicit SameLayers(const LayerSet& layers) : layers_(layers) {}
+  std::optional<LayerSet> layers() override { return layers_; }
+
+ private:
+  const LayerSet& layers_;
+};
+
+}  // namespace
+
+std::unique_ptr<LayerChooser> FixedLayers::begin(const RequestView& /*request*/) {
+  return std::make_unique<SameLayers>(layers_);
+}
+
+LayerSet uniform_layers(int n_layers, double skipped_share) {
+  LayerSet layers = LayerSet::full(n_layers);
+  const int n_free = 2 * std::max(0, n_layers - 2);  // blocks that may go
+  const int n_skipped = std::min(n_free, static_cast<int>(std::lround(2 * n_layers * skipped_share)));
+  // The middle of each of n_skipped equal parts.
+  for (int i = 0; i < n_skipped; ++i) {
+    layers.set(BlockId{2 + (2 * i + 1) * n_free / (2 * n_skipped)}, false);
+  }
+  return layers;
+}
+
+}  // namespace forerun

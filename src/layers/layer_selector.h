@@ -1,0 +1,48 @@
+// Which blocks of the model run when it drafts for itself: the seam that every selector
+// implements.
+//
+// A LayerSelector belongs to the engine and holds what requests share (the best set so far,
+// sets of domains). It makes a LayerChooser for each request.
+//
+// Not thread-safe.
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "layers/request_view.h"
+#include "model/layer_set.h"
+
+namespace forerun {
+
+class LayerChooser {
+ public:
+  virtual ~LayerChooser() = default;
+  // The blocks to draft with now; nullopt: better not to draft.
+  virtual std::optional<LayerSet> layers() = 0;
+  // Of the last draft so many tokens were verified, and so many of them accepted.
+  virtual void observe(int /*n_drafted*/, int /*n_accepted*/) {}
+};
+
+class LayerSelector {
+ public:
+  virtual ~LayerSelector() = default;
+  // Both the selector and the request outlive what it returns.
+  virtual std::unique_ptr<LayerChooser> begin(const RequestView& request) = 0;
+};
+
+// The same set for all requests, always.
+class FixedLayers final : public LayerSelector {
+ public:
+  explicit FixedLayers(const LayerSet& layers) : layers_(layers) {}
+  std::unique_ptr<LayerChooser> begin(const RequestView& request) override;
+
+ private:
+  LayerSet layers_;
+};
+
+// Leaves out the given share of the blocks, spread evenly, and none of the first and the
+// last layer, which no model can do without.
+LayerSet uniform_layers(int n_layers, double skipped_share);
+
+}  // namespace forerun

@@ -1,0 +1,28 @@
+// What a drafter that uses the model sees of its request while that runs.
+#pragma once
+
+#include <span>
+
+#include "core/ids.h"
+#include "sampling/sampler.h"
+
+namespace forerun {
+
+class RequestView {
+ public:
+  virtual ~RequestView() = default;
+
+  // The prompt and the answer so far. When drafting begins, all but its last token are
+  // committed in the cache.
+  virtual std::span<const TokenId> text() const = 0;
+  virtual SequenceId sequence() const = 0;
+
+  virtual const Sampler& sampler() const = 0;
+  virtual const SamplerState& state() const = 0;  // after the text
+
+  // Whether the verifier compares the model's distributions with those that drafts were
+  // drawn from: then these belong into the tree, and draws must be the drafter's own.
+  virtual bool compares_distributions() const = 0;
+};
+
+}  // namespace forerun
