@@ -71,12 +71,12 @@ class Engine::Impl {
 
   // What passes cost, measured or read when it is first asked for.
   const CostCurve& curve() {
-    if (cost_curve) return *cost_curve;
-    CalibrationOptions calibration;
+    if (calibration) return calibration->curve;
+    CalibrationOptions calibration_options;
     if (progress) {
-      calibration.progress = [this](double share) { progress("measuring this machine", share); };
+      calibration_options.progress = [this](double share) { progress("measuring this machine", share); };
     }
-    return cost_curve.emplace(calibrated(executor, calibration));
+    return calibration.emplace(calibrated(executor, calibration_options)).curve;
   }
 
   Speculator& speculator(SpeculationId id) {
@@ -91,7 +91,7 @@ class Engine::Impl {
   Stepper stepper;
   std::function<void(std::string_view what, double share)> progress;
   Speculator::Warn warn;
-  std::optional<CostCurve> cost_curve;
+  std::optional<Calibration> calibration;
   std::vector<std::unique_ptr<Speculator>> speculators;
 };
 

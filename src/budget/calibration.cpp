@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
@@ -21,7 +22,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 // Raised when what is measured, or how, changes.
-constexpr int kVersion = 2;
+constexpr int kVersion = 3;
 constexpr int kRowCounts[] = {1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 16, 20, 24, 32, 48, 64};
 // With a slow model fewer row counts must do.
 constexpr int kFewRowCounts[] = {1, 2, 4, 8, 16, 32};
@@ -52,8 +53,10 @@ class FilledSequence {
   SequenceId id_;
 };
 
-double time_pass(Executor& executor, SequenceId sequence, int n_rows) {
+double time_pass(Executor& executor, SequenceId sequence, int n_rows,
+                 const std::optional<LayerSet>& layers = std::nullopt) {
   Pass pass;
+  pass.layers = layers;
   for (int i = 0; i < n_rows; ++i) {
     const auto parent = pass.rows.empty() ? std::nullopt : std::optional(pass.rows.back().node);
     pass.rows.push_back({.sequence = sequence,
@@ -73,9 +76,34 @@ double time_pass(Executor& executor, SequenceId sequence, int n_rows) {
   return seconds;
 }
 
+// From passes with all blocks, with one kind of them and with none.
+BlockCosts calibrate_blocks(Executor& executor, int n_rounds) {
+  const int n_layers = executor.model().config().n_layers;
+  LayerSet attention = LayerSet::none(n_layers);
+  LayerSet mlp = LayerSet::none(n_layers);
+  for (int layer = 0; layer < n_layers; ++layer) {
+    attention.set(attention_block(layer), true);
+    mlp.set(mlp_block(layer), true);
+  }
+  const std::array<LayerSet, 3> sets{LayerSet::none(n_layers), attention, mlp};
+  const FilledSequence sequence(executor.cells(), kShortContext);
+  std::array<std::vector<double>, 3> times;
+  for (int round = 0; round <= n_rounds; ++round) {
+    for (size_t i = 0; i < sets.size(); ++i) {
+      time_pass(executor, sequence.id(), 1, sets[i]);
+      const double seconds = time_pass(executor, sequence.id(), 1, sets[i]);
+      if (round > 0) times[i].push_back(seconds);
+    }
+  }
+  const double rest = median(times[0]);
+  return {.attention = std::max(0.0, median(times[1]) - rest) / n_layers,
+          .mlp = std::max(0.0, median(times[2]) - rest) / n_layers,
+          .rest = rest};
+}
+
 }  // namespace
 
-CostCurve calibrate(Executor& executor, const CalibrationOptions& options) {
+Calibration calibrate(Executor& executor, const CalibrationOptions& options) {
   const int n_free = executor.cells().n_free();
   const int max_rows =
       std::min({options.max_rows, executor.max_rows(), std::max(1, (n_free - kShortContext) / 4)});
@@ -119,7 +147,7 @@ CostCurve calibrate(Executor& executor, const CalibrationOptions& options) {
     points.push_back(
         {.n_rows = counts[i], .seconds = near_seconds[i], .seconds_per_token = std::max(0.0, slope)});
   }
-  return CostCurve(std::move(points));
+  return {.curve = CostCurve(std::move(points)), .blocks = calibrate_blocks(executor, n_rounds)};
 }
 
 std::string calibration_key(Executor& executor) {
@@ -140,7 +168,8 @@ std::filesystem::path calibration_folder() {
   return cache_folder() / "calibration";
 }
 
-std::optional<CostCurve> load_curve(const std::filesystem::path& folder, const std::string& key) {
+std::optional<Calibration> load_calibration(const std::filesystem::path& folder,
+                                            const std::string& key) {
   std::ifstream stream(folder / (key + ".json"));
   const Json json = Json::parse(stream, nullptr, /*allow_exceptions=*/false);
   if (!json.is_object() || json.value("version", Json()) != Json(kVersion)) return std::nullopt;
@@ -158,13 +187,20 @@ std::optional<CostCurve> load_curve(const std::filesystem::path& folder, const s
     if (!ascending || !(point.seconds > 0) || !(point.seconds_per_token >= 0)) return std::nullopt;
     points.push_back(point);
   }
-  if (points.empty()) return std::nullopt;
-  return CostCurve(std::move(points));
+  const Json blocks = json.value("blocks", Json());
+  const auto block = [&](const char* name) {
+    const Json seconds = blocks.is_object() ? blocks.value(name, Json()) : Json();
+    return seconds.is_number() ? seconds.get<double>() : -1;
+  };
+  const BlockCosts costs{.attention = block("attention"), .mlp = block("mlp"), .rest = block("rest")};
+  if (points.empty() || costs.attention < 0 || costs.mlp < 0 || costs.rest < 0) return std::nullopt;
+  return Calibration{.curve = CostCurve(std::move(points)), .blocks = costs};
 }
 
-void save_curve(const std::filesystem::path& folder, const std::string& key, const CostCurve& curve) {
+void save_calibration(const std::filesystem::path& folder, const std::string& key,
+                      const Calibration& calibration) {
   Json points = Json::array();
-  for (const CostPoint& point : curve.points()) {
+  for (const CostPoint& point : calibration.curve.points()) {
     points.push_back({point.n_rows, point.seconds, point.seconds_per_token});
   }
   std::error_code failed;
@@ -172,7 +208,12 @@ void save_curve(const std::filesystem::path& folder, const std::string& key, con
   const auto path = folder / (key + ".json");
   const auto temporary = folder / fmt::format("{}.{}.tmp", key, ::getpid());
   std::ofstream stream(temporary);
-  stream << Json{{"version", kVersion}, {"points", points}} << "\n";
+  const BlockCosts& blocks = calibration.blocks;
+  stream << Json{{"version", kVersion},
+                 {"points", points},
+                 {"blocks",
+                  {{"attention", blocks.attention}, {"mlp", blocks.mlp}, {"rest", blocks.rest}}}}
+         << "\n";
   stream.close();
   if (stream.good()) std::filesystem::rename(temporary, path, failed);
   if (!stream.good() || failed) {
@@ -181,16 +222,16 @@ void save_curve(const std::filesystem::path& folder, const std::string& key, con
   }
 }
 
-CostCurve calibrated(Executor& executor, const CalibrationOptions& options) {
+Calibration calibrated(Executor& executor, const CalibrationOptions& options) {
   const std::string key = calibration_key(executor);
-  if (auto kept = load_curve(calibration_folder(), key)) return std::move(*kept);
-  CostCurve curve = calibrate(executor, options);
+  if (auto kept = load_calibration(calibration_folder(), key)) return std::move(*kept);
+  Calibration calibration = calibrate(executor, options);
   try {
-    save_curve(calibration_folder(), key, curve);
+    save_calibration(calibration_folder(), key, calibration);
   } catch (const Error&) {
     // A folder that cannot be written costs a second the next time, nothing more.
   }
-  return curve;
+  return calibration;
 }
 
 }  // namespace forerun

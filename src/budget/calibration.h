@@ -20,11 +20,16 @@ struct CalibrationOptions {
   std::function<void(double)> progress = {};
 };
 
+struct Calibration {
+  CostCurve curve;
+  BlockCosts blocks;
+};
+
 // Measures passes over random tokens. The executor's cache has a few hundred free cells;
 // it is as before afterwards. Throws Error when the device fails.
-CostCurve calibrate(Executor& executor, const CalibrationOptions& options = {});
+Calibration calibrate(Executor& executor, const CalibrationOptions& options = {});
 
-// What a curve depends on: another one is measured when this is another.
+// What a calibration depends on: another one is measured when this is another.
 std::string calibration_key(Executor& executor);
 
 // ${XDG_CACHE_HOME:-~/.cache}/forerun/calibration
@@ -32,10 +37,11 @@ std::filesystem::path calibration_folder();
 
 // The file of a key in a folder. load: nullopt when there is none, or it is damaged, which
 // is the same: it is measured again. save replaces it in one step; throws Error{kIo}.
-std::optional<CostCurve> load_curve(const std::filesystem::path& folder, const std::string& key);
-void save_curve(const std::filesystem::path& folder, const std::string& key, const CostCurve& curve);
+std::optional<Calibration> load_calibration(const std::filesystem::path& folder, const std::string& key);
+void save_calibration(const std::filesystem::path& folder, const std::string& key,
+                      const Calibration& calibration);
 
-// The kept curve, or a new one, which is then kept if the folder can be written.
-CostCurve calibrated(Executor& executor, const CalibrationOptions& options = {});
+// The kept calibration, or a new one, which is then kept if the folder can be written.
+Calibration calibrated(Executor& executor, const CalibrationOptions& options = {});
 
 }  // namespace forerun

@@ -11,42 +11,48 @@
 namespace forerun {
 namespace {
 
-CostCurve some_curve() {
-  return CostCurve({{.n_rows = 1, .seconds = 0.0051, .seconds_per_token = 1.7e-6},
-                    {.n_rows = 8, .seconds = 0.0077, .seconds_per_token = 8.5e-6}});
+Calibration some_calibration() {
+  return {.curve = CostCurve({{.n_rows = 1, .seconds = 0.0051, .seconds_per_token = 1.7e-6},
+                              {.n_rows = 8, .seconds = 0.0077, .seconds_per_token = 8.5e-6}}),
+          .blocks = {.attention = 1e-4, .mlp = 2e-4, .rest = 3e-4}};
 }
 
 TEST(Calibration, KeepsCurvesInFiles) {
   const test::TempDir folder;
   const auto place = folder.file("new") / "folder";
-  EXPECT_FALSE(load_curve(place, "key"));
-  save_curve(place, "key", some_curve());
-  const auto loaded = load_curve(place, "key");
+  EXPECT_FALSE(load_calibration(place, "key"));
+  save_calibration(place, "key", some_calibration());
+  const auto loaded = load_calibration(place, "key");
   ASSERT_TRUE(loaded);
-  ASSERT_EQ(loaded->points().size(), 2u);
-  EXPECT_EQ(loaded->points()[1].n_rows, 8);
-  EXPECT_EQ(loaded->points()[1].seconds, 0.0077);
-  EXPECT_EQ(loaded->points()[0].seconds_per_token, 1.7e-6);
-  EXPECT_FALSE(load_curve(place, "another"));
+  ASSERT_EQ(loaded->curve.points().size(), 2u);
+  EXPECT_EQ(loaded->curve.points()[1].n_rows, 8);
+  EXPECT_EQ(loaded->curve.points()[1].seconds, 0.0077);
+  EXPECT_EQ(loaded->curve.points()[0].seconds_per_token, 1.7e-6);
+  EXPECT_EQ(loaded->blocks.attention, 1e-4);
+  EXPECT_EQ(loaded->blocks.mlp, 2e-4);
+  EXPECT_EQ(loaded->blocks.rest, 3e-4);
+  EXPECT_FALSE(load_calibration(place, "another"));
 }
 
 TEST(Calibration, MeasuresAgainWhatIsDamaged) {
   const test::TempDir folder;
   for (const char* text :
-       {"", "{", "[]", "{\"version\":2}", "{\"version\":2,\"points\":[]}",
-        "{\"version\":2,\"points\":7}", "{\"version\":2,\"points\":[[1,2]]}",
-        "{\"version\":2,\"points\":[[\"1\",2,3]]}", "{\"version\":2,\"points\":[[1,0,0]]}",
-        "{\"version\":2,\"points\":[[2,1,0],[1,1,0]]}", "{\"version\":999,\"points\":[[1,1,0]]}",
-        "{\"version\":\"x\",\"points\":[[1,1,0]]}"}) {
+       {"", "{", "[]", "{\"version\":3}", "{\"version\":3,\"points\":[]}",
+        "{\"version\":3,\"points\":7}", "{\"version\":3,\"points\":[[1,2]]}",
+        "{\"version\":3,\"points\":[[\"1\",2,3]]}", "{\"version\":3,\"points\":[[1,0,0]]}",
+        "{\"version\":3,\"points\":[[2,1,0],[1,1,0]]}", "{\"version\":3,\"points\":[[1,1,0]]}",
+        "{\"version\":3,\"points\":[[1,1,0]],\"blocks\":{\"attention\":1,\"mlp\":2,\"rest\":\"x\"}}",
+        "{\"version\":3,\"points\":[[1,1,0]],\"blocks\":{\"attention\":-1,\"mlp\":2,\"rest\":3}}",
+        "{\"version\":999,\"points\":[[1,1,0]]}", "{\"version\":\"x\",\"points\":[[1,1,0]]}"}) {
     std::ofstream(folder.file("key.json")) << text;
-    EXPECT_FALSE(load_curve(folder.file("."), "key")) << text;
+    EXPECT_FALSE(load_calibration(folder.file("."), "key")) << text;
   }
 }
 
 TEST(Calibration, SaysWhenItCannotWrite) {
   const test::TempDir folder;
   std::ofstream(folder.file("taken")) << "a file";
-  EXPECT_THROW(save_curve(folder.file("taken"), "key", some_curve()), Error);
+  EXPECT_THROW(save_calibration(folder.file("taken"), "key", some_calibration()), Error);
 }
 
 TEST(Calibration, MeasuresAModelAndLeavesTheCacheAsItWas) {
@@ -56,10 +62,11 @@ TEST(Calibration, MeasuresAModelAndLeavesTheCacheAsItWas) {
                                  Device::open({.name = "cpu", .n_threads = 1, .pin_threads = false}));
   Executor executor(model, {.kv = {.n_cells = 512}, .max_rows = 64});
   double share = 0;
-  const CostCurve curve = calibrate(executor, {.max_rows = 16, .progress = [&](double s) {
-                                                 EXPECT_GE(s, share);
-                                                 share = s;
-                                               }});
+  const Calibration calibration = calibrate(executor, {.max_rows = 16, .progress = [&](double s) {
+                                                         EXPECT_GE(s, share);
+                                                         share = s;
+                                                       }});
+  const CostCurve& curve = calibration.curve;
   EXPECT_EQ(share, 1.0);
   EXPECT_EQ(executor.cells().n_free(), 512);
   EXPECT_EQ(curve.points().front().n_rows, 1);
@@ -68,6 +75,9 @@ TEST(Calibration, MeasuresAModelAndLeavesTheCacheAsItWas) {
     EXPECT_GT(point.seconds, 0);
     EXPECT_GE(point.seconds_per_token, 0);
   }
+  EXPECT_GE(calibration.blocks.attention, 0);
+  EXPECT_GE(calibration.blocks.mlp, 0);
+  EXPECT_GT(calibration.blocks.rest, 0);
   EXPECT_EQ(calibration_key(executor), calibration_key(executor));
 }
 

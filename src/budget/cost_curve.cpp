@@ -6,6 +6,15 @@
 
 namespace forerun {
 
+double BlockCosts::of(const LayerSet& layers) const {
+  double seconds = rest;
+  for (int layer = 0; layer < layers.n_layers(); ++layer) {
+    seconds += layers.runs(attention_block(layer)) ? attention : 0;
+    seconds += layers.runs(mlp_block(layer)) ? mlp : 0;
+  }
+  return seconds;
+}
+
 CostCurve::CostCurve(std::vector<CostPoint> points) : points_(std::move(points)) {
   CHECK(!points_.empty() && points_.front().n_rows > 0);
   for (size_t i = 1; i < points_.size(); ++i) CHECK(points_[i - 1].n_rows < points_[i].n_rows);

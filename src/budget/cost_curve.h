@@ -11,12 +11,23 @@
 
 #include <vector>
 
+#include "model/layer_set.h"
+
 namespace forerun {
 
 struct CostPoint {
   int n_rows;
   double seconds;            // of a pass with next to no context
   double seconds_per_token;  // more for each token of context
+};
+
+// What one row of a pass without context takes, part by part.
+struct BlockCosts {
+  double attention = 0;  // seconds of one block
+  double mlp = 0;
+  double rest = 0;  // embedding, head, and what a pass takes whatever runs in it
+
+  double of(const LayerSet& layers) const;
 };
 
 class CostCurve {

@@ -20,5 +20,16 @@ TEST(CostCurve, InterpolatesWhatWasMeasured) {
   EXPECT_DOUBLE_EQ(curve.attention(6, 10), 3.0);
 }
 
+TEST(BlockCosts, AddUpTheBlocksThatRun) {
+  const BlockCosts costs{.attention = 2, .mlp = 3, .rest = 10};
+  EXPECT_EQ(costs.of(LayerSet::full(4)), 30);
+  EXPECT_EQ(costs.of(LayerSet::none(4)), 10);
+  LayerSet some = LayerSet::none(4);
+  some.set(attention_block(1), true);
+  some.set(mlp_block(3), true);
+  some.set(mlp_block(0), true);
+  EXPECT_EQ(costs.of(some), 18);
+}
+
 }  // namespace
 }  // namespace forerun

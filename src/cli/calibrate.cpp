@@ -23,7 +23,8 @@ struct CalibrateOptions {
 
 constexpr int kContext = 4096;
 
-void print_curve(const CostCurve& curve) {
+void print_table(const Calibration& calibration) {
+  const CostCurve& curve = calibration.curve;
   double longest = 0;
   for (const CostPoint& point : curve.points()) longest = std::max(longest, point.seconds);
   std::printf("%6s %10s %8s %22s\n", "rows", "ms", "of one", "ms per 1,000 context");
@@ -33,6 +34,9 @@ void print_curve(const CostCurve& curve) {
                 point.seconds / curve.rows(1), 1e6 * point.seconds_per_token,
                 std::string(width, '#').c_str());
   }
+  const BlockCosts& blocks = calibration.blocks;
+  std::printf("\none row: attention %.3f ms and MLP %.3f ms per layer, the rest %.3f ms\n",
+              1e3 * blocks.attention, 1e3 * blocks.mlp, 1e3 * blocks.rest);
 }
 
 void calibrate_command(const CalibrateOptions& options) {
@@ -42,18 +46,23 @@ void calibrate_command(const CalibrateOptions& options) {
   const int n_context = options.model.n_context > 0 ? options.model.n_context : kContext;
   Executor executor(loaded.model,
                     {.kv = {.n_cells = n_context, .type = kv_type_named(options.model.kv_type)}});
-  const CostCurve curve = calibrate(
+  const Calibration calibration = calibrate(
       executor, {.progress = [&](double share) { engine.progress("measuring this machine", share); }});
   const std::string key = calibration_key(executor);
-  save_curve(calibration_folder(), key, curve);
-  if (!options.json) return print_curve(curve);
+  save_calibration(calibration_folder(), key, calibration);
+  if (!options.json) return print_table(calibration);
   nlohmann::ordered_json points = nlohmann::ordered_json::array();
-  for (const CostPoint& point : curve.points()) {
+  for (const CostPoint& point : calibration.curve.points()) {
     points.push_back({{"rows", point.n_rows},
                       {"ms", 1e3 * point.seconds},
                       {"ms_per_1000_context", 1e6 * point.seconds_per_token}});
   }
-  print_json({{"key", key}, {"points", points}});
+  const BlockCosts& blocks = calibration.blocks;
+  print_json({{"key", key},
+              {"points", points},
+              {"attention_ms", 1e3 * blocks.attention},
+              {"mlp_ms", 1e3 * blocks.mlp},
+              {"rest_ms", 1e3 * blocks.rest}});
 }
 
 }  // namespace
