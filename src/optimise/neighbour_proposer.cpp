@@ -1,0 +1,297 @@
+#include "optimise/neighbour_proposer.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/check.h"
+#include "core/error.h"
+
+namespace forerun {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// A change is as large as leaves it this chance to be for the better: then its score tells most.
+constexpr double kEvenChance = 0.5;
+// Items are added for good when the chance that none is needed is this high.
+constexpr double kSafeChance = 0.9;
+// A swap may gain as much as it loses, which says nothing of its items: so that it is not tried
+// for ever, doubts that differ by less than this may change places.
+constexpr double kSwapBlur = 0.5;
+// No item is ever beyond doubt.
+constexpr double kLeastDoubt = 0.03;
+constexpr double kMostDoubt = 0.97;
+// The first set is scored this often before the first change, to know the noise.
+constexpr int kFirstTests = 4;
+// The best set is scored again until its score is known to this share of the noise's variance.
+// It is never taken to be known better than to the other: effects are not quite additive.
+constexpr double kKnownWell = 0.5;
+constexpr double kKnownBest = 1.0 / 6;
+// Differences below this are rounding.
+constexpr double kLeastNoise = 1e-4;
+// How much of what is known about the usual gain fades with each addition: it grows with the
+// set.
+constexpr double kFading = 0.05;
+
+double square(double x) {
+  return x * x;
+}
+
+double normal_density(double x, double variance) {
+  return std::exp(-0.5 * x * x / variance) / std::sqrt(variance);
+}
+
+// A number that is known with this uncertainty.
+struct Estimate {
+  double mean = 0;
+  double variance = 0;
+
+  void observe(double value, double value_variance) {
+    const double share = variance / (variance + value_variance);
+    mean += share * (value - mean);
+    variance *= 1 - share;
+  }
+};
+
+// What a change of the best set flips.
+struct Change {
+  std::vector<size_t> added;
+  std::vector<size_t> removed;
+};
+
+class NeighbourProposer final : public SubsetProposer {
+ public:
+  NeighbourProposer(int n_items, int n_skipped, const NeighbourOptions& options)
+      : options_(options),
+        n_skipped_(n_skipped),
+        doubts_(static_cast<size_t>(n_items), options.needed_share),
+        usual_gain_{.mean = 1.0 / n_items, .variance = square(1.0 / n_items)} {}
+
+  Subset propose(int n_before, const ScoredSubset* best, Random& random) override;
+  std::optional<double> learn(const Subset& set, double score, const ScoredSubset* best) override;
+  Json to_json() const override;
+  void restore(const Json& json) override;
+
+ private:
+  Subset start(Random& random) const;
+  // Items that are in the set or out of it, in the order in which they are to be flipped.
+  std::vector<size_t> candidates(const Subset& set, bool is_in, Random& random) const;
+  // As many of the least doubted as leave an even chance that none is needed; at least one.
+  size_t n_to_add(std::span<const size_t> items) const;
+  // As many of the most doubted as give an even chance that one is needed, but not so many that
+  // the others outweigh it.
+  size_t n_to_remove(std::span<const size_t> items) const;
+  double chance_none_needed(std::span<const size_t> items) const;
+  bool is_retest_due() const;
+  Change choose_change(const Subset& set, Random& random) const;
+  // Learns from `loss`, how much lower the score is than it would usually be if none of these
+  // skipped items were needed. The chance that none is, as known then.
+  double learn_loss(std::span<const size_t> items, double loss, double variance);
+  // Learns from the score of a changed set and of the best set, as shares of the latter. The new
+  // best score, or nothing if the change is not for the better.
+  std::optional<double> learn_change(const Change& change, double difference);
+  double noise_variance() const;
+
+  NeighbourOptions options_;
+  int n_skipped_;
+  std::vector<double> doubts_;  // per item, the chance that it is needed
+  Estimate usual_gain_;         // of skipping an item that is not needed
+  double best_variance_ = 0;    // of what is known of the best set's score
+  double noise_sum_ = 0;        // squared deviations of scores of the same set, and their number
+  int n_tests_ = 0;
+  int n_failed_ = 0;  // since the last success or retest
+};
+
+Subset NeighbourProposer::start(Random& random) const {
+  Subset set(doubts_.size());
+  if (options_.may_resize) return set;
+  for (const int item : random.choose(static_cast<int>(doubts_.size()), n_skipped_)) {
+    set[static_cast<size_t>(item)] = true;
+  }
+  return set;
+}
+
+std::vector<size_t> NeighbourProposer::candidates(const Subset& set, bool is_in, Random& random) const {
+  const double blur = options_.may_resize ? 1e-9 : kSwapBlur;
+  std::vector<std::pair<double, size_t>> ranked;
+  for (size_t i = 0; i < set.size(); ++i) {
+    const double doubt = is_in ? -doubts_[i] : doubts_[i];
+    if (set[i] == is_in) ranked.emplace_back(doubt + blur * random.uniform(), i);
+  }
+  std::sort(ranked.begin(), ranked.end());
+  std::vector<size_t> items;
+  for (const auto& [rank, item] : ranked) items.push_back(item);
+  return items;
+}
+
+double NeighbourProposer::chance_none_needed(std::span<const size_t> items) const {
+  double chance = 1;
+  for (const size_t item : items) chance *= 1 - doubts_[item];
+  return chance;
+}
+
+size_t NeighbourProposer::n_to_add(std::span<const size_t> items) const {
+  size_t n = std::min<size_t>(1, items.size());
+  while (n < items.size() && chance_none_needed(items.first(n + 1)) >= kEvenChance) ++n;
+  return n;
+}
+
+size_t NeighbourProposer::n_to_remove(std::span<const size_t> items) const {
+  const double usual = std::max(usual_gain_.mean, 1.0 / static_cast<double>(doubts_.size()));
+  const double n_most = std::max(1.0, options_.effect / (2 * usual));
+  size_t n = std::min<size_t>(1, items.size());
+  while (n < items.size() && static_cast<double>(n + 1) <= n_most &&
+         chance_none_needed(items.first(n)) > kEvenChance) {
+    ++n;
+  }
+  return n;
+}
+
+Change NeighbourProposer::choose_change(const Subset& set, Random& random) const {
+  std::vector<size_t> out = candidates(set, false, random);
+  std::vector<size_t> in = candidates(set, true, random);
+  size_t n_added = n_to_add(out);
+  size_t n_removed = n_to_remove(in);
+  if (options_.may_resize) {
+    const double add_chance = n_added == 0 ? 0 : chance_none_needed(std::span(out).first(n_added));
+    const double remove_chance = 1 - chance_none_needed(std::span(in).first(n_removed));
+    const bool adds = random.uniform() * (add_chance + remove_chance) < add_chance;
+    (adds ? n_removed : n_added) = 0;
+  } else {
+    n_added = n_removed = std::min(n_added, n_removed);
+  }
+  out.resize(n_added);
+  in.resize(n_removed);
+  return {.added = std::move(out), .removed = std::move(in)};
+}
+
+bool NeighbourProposer::is_retest_due() const {
+  if (options_.retest_after == 0) return false;
+  const bool is_noisy = noise_variance() > square(kLeastNoise);
+  const bool is_vague = is_noisy && best_variance_ > kKnownWell * noise_variance();
+  return n_tests_ < kFirstTests - 1 || is_vague || n_failed_ >= options_.retest_after;
+}
+
+Subset NeighbourProposer::propose(int /*n_before*/, const ScoredSubset* best, Random& random) {
+  if (best == nullptr) return start(random);
+  Subset set = best->set;
+  if (is_retest_due()) return set;
+  const Change change = choose_change(set, random);
+  for (const size_t item : change.added) set[item] = true;
+  for (const size_t item : change.removed) set[item] = false;
+  return set;
+}
+
+double NeighbourProposer::learn_loss(std::span<const size_t> items, double loss, double variance) {
+  if (items.empty()) return 1;
+  const double before = chance_none_needed(items);
+  // Gains do not speak for a needed item, however large.
+  const double at = std::max(0.0, loss);
+  const double if_none = before * normal_density(at, variance);
+  const double if_some =
+      (1 - before) * normal_density(at - options_.effect, square(options_.effect) + variance);
+  const double after = if_none / (if_none + if_some);
+  for (const size_t item : items) {
+    doubts_[item] = std::clamp((1 - after) * doubts_[item] / (1 - before), kLeastDoubt, kMostDoubt);
+  }
+  return after;
+}
+
+double NeighbourProposer::noise_variance() const {
+  const double seen = n_tests_ > 0 ? noise_sum_ / n_tests_ : 0;
+  return std::max(square(kLeastNoise), seen);
+}
+
+std::optional<double> NeighbourProposer::learn_change(const Change& change, double difference) {
+  const double variance = noise_variance() + best_variance_;
+  const auto n_added = static_cast<double>(change.added.size());
+  const auto n_removed = static_cast<double>(change.removed.size());
+  const double per_item = std::max(0.0, usual_gain_.mean);
+  const double none_added = learn_loss(change.added, -difference, variance);
+  const double usual = (n_added - n_removed) * per_item;
+  const double none_removed = learn_loss(change.removed, difference - std::min(0.0, usual), variance);
+  const bool is_usual = none_added > kEvenChance && none_removed > kEvenChance;
+  if (is_usual && n_added != n_removed) {
+    usual_gain_.variance *= 1 + kFading;
+    usual_gain_.observe(difference / (n_added - n_removed), variance / square(n_added - n_removed));
+  }
+  if (none_added < kSafeChance) return std::nullopt;
+
+  // What it gains: what such a change usually gains, and what the score says.
+  Estimate gain{.mean = difference, .variance = variance};
+  if (is_usual) {
+    const double spread = std::max(per_item, 1 / static_cast<double>(doubts_.size()));
+    gain = {.mean = (n_added - n_removed) * per_item,
+            .variance = (n_added + n_removed) * square(spread)};
+    gain.observe(difference, variance);
+  }
+  if (!(gain.mean > 0)) return std::nullopt;
+  // A needed item may have slipped in: then the new score says more than the old one.
+  Estimate best{.mean = gain.mean,
+                .variance = best_variance_ + gain.variance + (1 - none_added) * square(options_.effect)};
+  best.observe(difference, noise_variance());
+  best_variance_ = best.variance;
+  return best.mean;
+}
+
+std::optional<double> NeighbourProposer::learn(const Subset& set, double score,
+                                               const ScoredSubset* best) {
+  if (best == nullptr) {
+    best_variance_ = square(options_.noise);
+    return score;
+  }
+  const double scale = std::abs(best->score) > 1e-9 ? std::abs(best->score) : 1;
+  const double difference = (score - best->score) / scale;
+  if (set == best->set) {
+    const double noise = noise_variance();
+    noise_sum_ += square(difference) * noise / (noise + best_variance_);
+    ++n_tests_;
+    n_failed_ = 0;
+    Estimate of_best{.mean = 0, .variance = best_variance_};
+    of_best.observe(difference, noise_variance());
+    best_variance_ = std::max(of_best.variance, kKnownBest * noise_variance());
+    return best->score + of_best.mean * scale;
+  }
+  Change change;
+  for (size_t i = 0; i < set.size(); ++i) {
+    if (set[i] != best->set[i]) (set[i] ? change.added : change.removed).push_back(i);
+  }
+  const std::optional<double> gain = learn_change(change, difference);
+  n_failed_ = gain ? 0 : n_failed_ + 1;
+  return gain ? std::optional(best->score + *gain * scale) : std::nullopt;
+}
+
+Json NeighbourProposer::to_json() const {
+  return {{"doubts", doubts_},
+          {"usual_gain", {usual_gain_.mean, usual_gain_.variance}},
+          {"best_variance", best_variance_},
+          {"noise_sum", noise_sum_},
+          {"n_tests", n_tests_},
+          {"n_failed", n_failed_}};
+}
+
+void NeighbourProposer::restore(const Json& json) {
+  const auto is_variance = [](double x) { return x >= 0 && std::isfinite(x); };
+  auto doubts = json.at("doubts").get<std::vector<double>>();
+  usual_gain_ = {.mean = json.at("usual_gain").at(0).get<double>(),
+                 .variance = json.at("usual_gain").at(1).get<double>()};
+  best_variance_ = json.at("best_variance").get<double>();
+  noise_sum_ = json.at("noise_sum").get<double>();
+  n_tests_ = json.at("n_tests").get<int>();
+  n_failed_ = json.at("n_failed").get<int>();
+  bool makes_sense = doubts.size() == doubts_.size() && std::isfinite(usual_gain_.mean) &&
+                     is_variance(usual_gain_.variance) && is_variance(best_variance_) &&
+                     is_variance(noise_sum_) && n_tests_ >= 0 && n_failed_ >= 0;
+  for (const double doubt : doubts) makes_sense &= doubt >= kLeastDoubt && doubt <= kMostDoubt;
+  if (!makes_sense) fail(ErrorCode::kInvalidFile, "numbers are out of range");
+  doubts_ = std::move(doubts);
+}
+
+}  // namespace
+
+std::unique_ptr<SubsetProposer> make_neighbour_proposer(int n_items, int n_skipped,
+                                                        const NeighbourOptions& options) {
+  return std::make_unique<NeighbourProposer>(n_items, n_skipped, options);
+}
+
+}  // namespace forerun
