@@ -17,10 +17,12 @@
 // - The best set is scored again after changes and when nothing succeeds: that is how the noise
 //   is known, and how lucky scores do not block the way.
 //
-// On 270 items of which 70 are needed it ends with the right 200 after 500 to 600 scores if their
-// noise is 1 %, and mostly so within 1,000 if it is 2 %. With 5 % it does not dare to leave the
-// empty set: average over more text then. Sets that do not pay must score less than those that
-// do, the worse the less: a score that is cut off at "no speculation" shows no way up.
+// On 270 items of which 70 are needed, after 1,000 scores, in 40 searches with seeds that its
+// constants were not chosen on: without noise all have the right 200; with noise of 1 % 38 have at
+// least 95 % of their speedup, with 2 % 20 have, and the worst is where it began. With 5 % it
+// does not dare to leave the empty set: average over more text then. Sets that do not pay must
+// score less than those that do, the worse the less: a score that is cut off at "no
+// speculation" shows no way up.
 #pragma once
 
 #include <memory>
