@@ -63,20 +63,20 @@ class Engine::Impl {
   SpeculationId add_speculation(const SpeculationOptions& options) {
     const Speculator::Resources resources{.vocabulary = loaded.vocabulary,
                                           .executor = executor,
-                                          .cost_curve = [this]() -> const CostCurve& { return curve(); },
+                                          .costs = [this]() -> const Calibration& { return costs(); },
                                           .warn = warn};
     speculators.push_back(std::make_unique<Speculator>(options, resources));
     return SpeculationId{static_cast<int32_t>(speculators.size() - 1)};
   }
 
   // What passes cost, measured or read when it is first asked for.
-  const CostCurve& curve() {
-    if (calibration) return calibration->curve;
+  const Calibration& costs() {
+    if (calibration) return *calibration;
     CalibrationOptions calibration_options;
     if (progress) {
       calibration_options.progress = [this](double share) { progress("measuring this machine", share); };
     }
-    return calibration.emplace(calibrated(executor, calibration_options)).curve;
+    return calibration.emplace(calibrated(executor, calibration_options));
   }
 
   Speculator& speculator(SpeculationId id) {

@@ -46,7 +46,7 @@ std::unique_ptr<TreeBudget> make_budget(const std::string& tree,
          "the size of drafts must be auto, roofline, own or a number from 1 to {}, not '{}'",
          kLargestTree, tree);
   }
-  const CostCurve& curve = resources.cost_curve();
+  const CostCurve& curve = resources.costs().curve;
   if (tree == "auto") return std::make_unique<AutoBudget>(curve, AutoBudget::Options{});
   return std::make_unique<RooflineBudget>(curve, !resources.executor.model().device().is_host());
 }
@@ -68,6 +68,7 @@ Speculator::Speculator(const SpeculationOptions& options, const Resources& resou
   const DraftResources draft_resources{.segments = [this] { return segments(); },
                                        .n_vocab = static_cast<int>(resources.vocabulary.n_tokens()),
                                        .executor = &resources.executor,
+                                       .costs = resources.costs,
                                        .seed = 0};
   const bool is_auto = options.method == "auto";
   if (is_auto) {

@@ -10,7 +10,7 @@
 #include <span>
 #include <vector>
 
-#include "budget/cost_curve.h"
+#include "budget/calibration.h"
 #include "budget/tree_budget.h"
 #include "draft/methods.h"
 #include "engine/stepper.h"
@@ -25,9 +25,9 @@ class Speculator {
   using Warn = std::function<void(std::string_view)>;
   struct Resources {
     const Vocabulary& vocabulary;
-    Executor& executor;                            // verifies; outlives the speculator
-    std::function<const CostCurve&()> cost_curve;  // asked where the budget needs it
-    Warn warn;                                     // may be empty
+    Executor& executor;                         // verifies; outlives the speculator
+    std::function<const Calibration&()> costs;  // of passes; asked where they are needed
+    Warn warn;                                  // may be empty
   };
   // Opens the datastores. The other resources are used while it is made only. Throws Error.
   Speculator(const SpeculationOptions& options, const Resources& resources);

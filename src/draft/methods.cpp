@@ -82,6 +82,15 @@ constexpr auto kMethods = std::to_array<MethodInfo>({
                                            std::make_unique<FixedLayers>(layers));
      },
      /*uses_model=*/true},
+    {"swift", "SWIFT: the model itself with blocks left out, which are searched while it runs",
+     describe<&MethodOptions::swift>,
+     [](const MethodOptions& options, const DraftResources& resources) -> std::unique_ptr<DraftMethod> {
+       Executor& executor = executor_of(resources);
+       return std::make_unique<SelfMethod>(
+           options.swift.draft, executor,
+           std::make_unique<SwiftSelector>(options.swift.layers, executor, resources.costs()));
+     },
+     /*uses_model=*/true},
 });
 
 // Hands options on with the method's name in front of theirs.
@@ -199,6 +208,11 @@ std::span<const MethodInfo> draft_methods() {
 
 void UniformOptions::describe(OptionVisitor& visitor) {
   visitor.visit({.name = "skip", .help = "Share of the blocks left out"}, skip, {0.0, 1.0});
+  draft.describe(visitor);
+}
+
+void SwiftMethodOptions::describe(OptionVisitor& visitor) {
+  layers.describe(visitor);
   draft.describe(visitor);
 }
 

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string_view>
@@ -18,6 +19,7 @@
 #include "draft/self.h"
 #include "draft/sssd.h"
 #include "draft/suffix.h"
+#include "layers/swift.h"
 
 namespace forerun {
 
@@ -25,12 +27,21 @@ namespace forerun {
 struct DraftResources {
   SegmentSource segments;  // of the datastores; empty: there are none
   int n_vocab = 0;
-  Executor* executor = nullptr;  // of the model that verifies; needed to draft with it
-  uint64_t seed = 0;             // of whatever a method picks at random
+  // Of the model that verifies, and what its passes cost; needed to draft with it.
+  Executor* executor = nullptr;
+  std::function<const Calibration&()> costs = {};
+  uint64_t seed = 0;  // of whatever a method picks at random
 };
 
 struct UniformOptions {
   double skip = 0.45;
+  SelfDraftOptions draft;
+
+  void describe(OptionVisitor& visitor);
+};
+
+struct SwiftMethodOptions {
+  SwiftOptions layers;
   SelfDraftOptions draft;
 
   void describe(OptionVisitor& visitor);
@@ -45,6 +56,7 @@ struct MethodOptions {
   SssdOptions sssd;
   SuffixOptions suffix;
   UniformOptions uniform;
+  SwiftMethodOptions swift;
 
   // Visits every option of every method. Names begin with the method's: "pld-ngram". They
   // are valid during the visit only.

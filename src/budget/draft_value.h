@@ -1,0 +1,28 @@
+// What drafting with some of the model's layers is worth.
+#pragma once
+
+#include "budget/calibration.h"
+#include "model/layer_set.h"
+
+namespace forerun {
+
+// Seconds of one drafted token with these layers behind `n_context` tokens.
+double draft_seconds(const Calibration& costs, const LayerSet& layers, int n_context);
+
+struct DraftValue {
+  int n_tokens = 0;  // to draft: 0 if plain decoding is faster
+  double tokens_per_second = 0;
+};
+
+// The best length of a draft whose tokens each take `draft_seconds` and agree with the model
+// with chance `agreement` where those before them do, and the tokens per second that come of
+// it: of n drafted tokens (1 - a^(n + 1)) / (1 - a) become text, the model's own next one
+// included, for the time of drafting them and of a pass with n + 1 rows.
+struct DraftLengths {
+  int min = 0;  // 0: plain decoding is a choice
+  int max = 25;
+};
+DraftValue best_draft(const Calibration& costs, double agreement, double draft_seconds, int n_context,
+                      const DraftLengths& lengths = {});
+
+}  // namespace forerun

@@ -1,0 +1,50 @@
+#include "budget/draft_value.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+namespace forerun {
+namespace {
+
+// A pass takes 10, whatever its rows, and 1 more for each 100 tokens of context and row.
+Calibration flat() {
+  return {.curve = CostCurve({{.n_rows = 1, .seconds = 10, .seconds_per_token = 0.01},
+                              {.n_rows = 64, .seconds = 10, .seconds_per_token = 0.64}}),
+          .blocks = {.attention = 1, .mlp = 1, .rest = 2}};
+}
+
+TEST(DraftValue, CostsAreThoseOfTheBlocksThatRun) {
+  LayerSet layers = LayerSet::full(4);
+  EXPECT_DOUBLE_EQ(draft_seconds(flat(), layers, 0), 10);
+  EXPECT_DOUBLE_EQ(draft_seconds(flat(), layers, 100), 11);
+  layers.set(attention_block(1), false);
+  layers.set(attention_block(2), false);
+  layers.set(mlp_block(2), false);
+  EXPECT_DOUBLE_EQ(draft_seconds(flat(), layers, 100), 7.5) << "half of the attention is left";
+}
+
+TEST(DraftValue, IsTheBestOfAllLengths) {
+  for (const double agreement : {0.0, 0.3, 0.7, 0.95, 1.0}) {
+    for (const double seconds : {0.1, 2.0, 5.0, 20.0}) {
+      for (const int n_context : {0, 200}) {
+        const DraftValue found = best_draft(flat(), agreement, seconds, n_context, {.max = 12});
+        double best = 0;
+        int best_n = 0;
+        for (int n = 0; n <= 12; ++n) {
+          double tokens = 0;
+          for (int i = 0; i <= n; ++i) tokens += std::pow(agreement, i);
+          const double rate = tokens / (n * seconds + 10 + 0.01 * n_context * (n + 1));
+          if (rate > best * (1 + 1e-12)) best = rate, best_n = n;
+        }
+        EXPECT_EQ(found.n_tokens, best_n) << agreement << ", " << seconds;
+        EXPECT_NEAR(found.tokens_per_second, best, 1e-12);
+      }
+    }
+  }
+  EXPECT_EQ(best_draft(flat(), 0.5, 20, 0).n_tokens, 0) << "drafting costs more than it brings";
+  EXPECT_EQ(best_draft(flat(), 0.5, 20, 0, {.min = 2}).n_tokens, 2);
+}
+
+}  // namespace
+}  // namespace forerun

@@ -1,0 +1,138 @@
+#include "layers/swift.h"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+#include "budget/draft_value.h"
+
+namespace forerun {
+namespace {
+
+constexpr std::array<std::string_view, 2> kSearches = {"neighbour", "published"};
+// Candidates are tried on the same tokens until the text has grown by so many.
+constexpr size_t kSameWindow = 256;
+// Longer between two drafts of a request, and it did not run.
+constexpr double kLongestStep = 5.0;
+
+bool is_published(const SwiftOptions& options) {
+  return options.search == "published";
+}
+
+Subset skipped_by(const LayerSet& layers) {
+  Subset skipped;
+  for (int b = 0; b < layers.n_blocks(); ++b) skipped.push_back(!layers.runs(BlockId{b}));
+  return skipped;
+}
+
+SubsetSearch make_search(const SwiftOptions& options, int n_layers) {
+  const LayerSet uniform = uniform_layers(n_layers, options.skip);
+  SubsetProblem problem{.n_items = 2 * n_layers,
+                        .is_protected = std::vector<bool>(static_cast<size_t>(2 * n_layers), false),
+                        .n_skipped = uniform.n_blocks() - uniform.n_running(),
+                        .first_sets = {}};
+  if (is_published(options)) problem.first_sets.push_back(skipped_by(uniform));
+  for (const int layer : {0, n_layers - 1}) {
+    for (const int block : {2 * layer, 2 * layer + 1}) {
+      problem.is_protected[static_cast<size_t>(block)] = true;
+    }
+  }
+  SubsetSearchOptions search =
+      is_published(options) ? SubsetSearchOptions::swift() : SubsetSearchOptions::changes_of_best();
+  search.max_scores = options.max_candidates;
+  search.max_without_progress = options.max_without_progress;
+  if (is_published(options)) search.good_score = options.good_agreement;
+  return SubsetSearch(std::move(problem), search);
+}
+
+}  // namespace
+
+void SwiftOptions::describe(OptionVisitor& visitor) {
+  visitor.visit({.name = "search", .help = "How candidates are found"}, search, kSearches);
+  visitor.visit({.name = "skip", .help = "Share of the blocks left out, as published"}, skip,
+                {0.0, 0.9});
+  visitor.visit({.name = "window", .help = "Tokens that candidates are tried on"}, window, {4, 256});
+  visitor.visit({.name = "share", .help = "Share of the time that the search may take (1: no limit)"},
+                share, {0.0, 1.0});
+  visitor.visit({.name = "candidates", .help = "Candidates tried at most"}, max_candidates, {1, 100000});
+  visitor.visit({.name = "patience", .help = "Candidates without a better one that end the search"},
+                max_without_progress, {1, 100000});
+  visitor.visit({.name = "enough", .help = "Agreement that ends a search as published"}, good_agreement,
+                {0.0, 1.0});
+}
+
+class SwiftSelector::Chooser final : public LayerChooser {
+ public:
+  Chooser(SwiftSelector& selector, const RequestView& request)
+      : selector_(selector), request_(request) {}
+
+  std::optional<LayerSet> layers() override {
+    selector_.all_seconds_ += std::min(since_last_.seconds(), kLongestStep);
+    since_last_ = {};
+    const size_t n_text = request_.text().size();
+    const bool has_window = end_ > static_cast<size_t>(selector_.options_.window) + 1;
+    if (is_published(selector_.options_) || !has_window || n_text > end_ + kSameWindow) end_ = n_text;
+    selector_.try_candidate(request_, end_);
+    return selector_.best();
+  }
+
+ private:
+  SwiftSelector& selector_;
+  const RequestView& request_;
+  Stopwatch since_last_;
+  size_t end_ = 0;  // of the tokens that candidates are tried on
+};
+
+SwiftSelector::SwiftSelector(const SwiftOptions& options, Executor& executor, const Calibration& costs)
+    : options_(options),
+      executor_(executor),
+      costs_(costs),
+      probe_(executor),
+      search_(make_search(options, executor.model().config().n_layers)) {}
+
+SwiftSelector::~SwiftSelector() = default;
+
+std::unique_ptr<LayerChooser> SwiftSelector::begin(const RequestView& request) {
+  return std::make_unique<Chooser>(*this, request);
+}
+
+LayerSet SwiftSelector::layers_of(const Subset& skipped) const {
+  LayerSet layers = LayerSet::full(executor_.model().config().n_layers);
+  for (int b = 0; b < layers.n_blocks(); ++b) {
+    layers.set(BlockId{b}, !skipped[static_cast<size_t>(b)]);
+  }
+  return layers;
+}
+
+std::optional<LayerSet> SwiftSelector::best() const {
+  const auto& found = search_.best();
+  if (!found || (!is_published(options_) && found->score <= 1)) return std::nullopt;
+  return layers_of(found->set);
+}
+
+// Published: agreement. Ours: how many times as fast as plain decoding.
+double SwiftSelector::score(double agreement, const LayerSet& layers, int n_context) const {
+  if (is_published(options_)) return agreement;
+  const double seconds = draft_seconds(costs_, layers, n_context);
+  // A few tokens tell little: as if one more had been seen to agree and one not to.
+  const double n = options_.window;
+  const double chance = (agreement * n + 1) / (n + 2);
+  const double plain = best_draft(costs_, 0, seconds, n_context, {.max = 0}).tokens_per_second;
+  return best_draft(costs_, chance, seconds, n_context, {.min = 1}).tokens_per_second / plain;
+}
+
+void SwiftSelector::try_candidate(const RequestView& request, size_t end) {
+  const auto window = static_cast<size_t>(options_.window);
+  if (search_.ended() || end <= window + 1) return;
+  const bool is_limited = options_.share < 1 && search_.best().has_value();
+  if (is_limited && search_seconds_ + candidate_seconds_ > options_.share * all_seconds_) return;
+  const Stopwatch watch;
+  const LayerSet layers = layers_of(search_.propose());
+  const auto agreement = probe_.measure(request, layers, end, window);
+  if (!agreement) return;
+  search_.tell(score(*agreement, layers, static_cast<int>(request.text().size())));
+  candidate_seconds_ = watch.seconds();
+  search_seconds_ += candidate_seconds_;
+}
+
+}  // namespace forerun

@@ -1,0 +1,79 @@
+// Layers searched on the fly, beside the text they are for: SWIFT.
+//
+// Xia et al., "SWIFT: On-the-Fly Self-Speculative Decoding for LLM Inference Acceleration",
+// ICLR 2025. Candidates are tried on the last 32 tokens of the text at hand; the best set so
+// far drafts, and stays with the engine from request to request.
+//
+// As published (`search` = "published") a candidate is a random set of a fixed share of the
+// blocks, every 25th from a Gaussian process, and agreement alone is its score. By default
+// ("neighbour") it is a small change of the best set, of any size, and its score is the
+// expected tokens per second: agreement against what drafting with it costs
+// (budget/draft_value.h). Then plain decoding is among the choices, and is what comes of a
+// model that can do without none of its blocks.
+//
+// Where the published code scores all candidates on the first tokens of an answer, which soon
+// are stale, its paper says the latest, and so does this. By default a request's candidates
+// are all tried on the same tokens for a while, though: another text moves scores by more than
+// a changed block does.
+//
+// The search takes at most a given share of the time of the requests it runs beside.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "budget/calibration.h"
+#include "core/option_visitor.h"
+#include "core/stopwatch.h"
+#include "layers/agreement.h"
+#include "layers/layer_selector.h"
+#include "optimise/subset_search.h"
+
+namespace forerun {
+
+struct SwiftOptions {
+  std::string search = "neighbour";  // or "published"
+  double skip = 0.45;                // share of the blocks left out, as published
+  int window = 32;                   // tokens that candidates are tried on
+  double share = 0.03;               // of the time, for the search; 1: no limit
+  int max_candidates = 1000;
+  int max_without_progress = 300;
+  double good_agreement = 0.95;  // ends a search as published
+
+  void describe(OptionVisitor& visitor);
+};
+
+class SwiftSelector final : public LayerSelector {
+ public:
+  // The executor and the costs outlive it.
+  SwiftSelector(const SwiftOptions& options, Executor& executor, const Calibration& costs);
+  ~SwiftSelector() override;
+
+  std::unique_ptr<LayerChooser> begin(const RequestView& request) override;
+
+  // The best set so far; nullopt: not to draft.
+  std::optional<LayerSet> best() const;
+  const SubsetSearch& search() const { return search_; }
+
+ private:
+  class Chooser;
+
+  // Tries a candidate on the tokens before `end` of the request's text, if there are enough
+  // and there is time for it.
+  void try_candidate(const RequestView& request, size_t end);
+  LayerSet layers_of(const Subset& skipped) const;
+  double score(double agreement, const LayerSet& layers, int n_context) const;
+
+  SwiftOptions options_;
+  Executor& executor_;
+  const Calibration& costs_;
+  AgreementProbe probe_;
+  SubsetSearch search_;
+  double search_seconds_ = 0;
+  double all_seconds_ = 0;        // of requests, searches included
+  double candidate_seconds_ = 0;  // what the last one took
+};
+
+}  // namespace forerun
