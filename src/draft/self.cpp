@@ -46,14 +46,7 @@ class SelfMethod::SelfDrafter final : public Drafter {
     const DraftJob job{.drafter = this, .limits = limits, .tree = &tree};
     method_.draft({&job, 1});
   }
-  void observe(const DraftTree& tree, const TargetTokens& /*target*/) override {
-    n_drafted_ = tree.max_depth();
-  }
-  void append(std::span<const TokenId> tokens) override {
-    if (n_drafted_ == 0) return;
-    chooser_->observe(n_drafted_, std::min(n_drafted_, static_cast<int>(tokens.size()) - 1));
-    n_drafted_ = 0;
-  }
+  void append(std::span<const TokenId> /*tokens*/) override {}  // it sees the request
 
   const RequestView& request() const {
     CHECK(request_ != nullptr);
@@ -67,7 +60,6 @@ class SelfMethod::SelfDrafter final : public Drafter {
   const RequestView* request_ = nullptr;
   std::unique_ptr<LayerChooser> chooser_;
   std::unique_ptr<Sampler> own_sampler_;  // nullptr: the target's
-  int n_drafted_ = 0;
 };
 
 // A request's draft while it grows.

@@ -19,9 +19,8 @@ class LayerChooser {
  public:
   virtual ~LayerChooser() = default;
   // The blocks to draft with now; nullopt: better not to draft.
+  // Asked before every draft; may run passes of its own over the request's text.
   virtual std::optional<LayerSet> layers() = 0;
-  // Of the last draft so many tokens were verified, and so many of them accepted.
-  virtual void observe(int /*n_drafted*/, int /*n_accepted*/) {}
 };
 
 class LayerSelector {
