@@ -1,7 +1,5 @@
 #include "bench/retrieval_bench.h"
 
-#include <sys/resource.h>
-
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -11,6 +9,7 @@
 #include <thread>
 #include <vector>
 
+#include "bench/peak_memory.h"
 #include "core/error.h"
 #include "core/stopwatch.h"
 #include "retrieval/continuation_search.h"
@@ -63,12 +62,6 @@ Percentiles percentiles(std::vector<double> values) {
     return values[static_cast<size_t>(share * static_cast<double>(values.size() - 1))];
   };
   return {.median = at(0.5), .p99 = at(0.99)};
-}
-
-int64_t peak_bytes() {
-  rusage usage{};
-  ::getrusage(RUSAGE_SELF, &usage);
-  return usage.ru_maxrss * 1024;
 }
 
 // Threads that compute for a while when told to, as those of a model do.

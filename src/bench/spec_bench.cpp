@@ -51,6 +51,13 @@ void answer(const Engine& engine, SpecMethod& method, std::span<Dialogue> dialog
   }
 }
 
+// All turns of several dialogues.
+void converse(const Engine& engine, SpecMethod& method, std::span<Dialogue> dialogues) {
+  size_t n_turns = 0;
+  for (const Dialogue& dialogue : dialogues) n_turns = std::max(n_turns, dialogue.prompt->turns.size());
+  for (size_t turn = 0; turn < n_turns; ++turn) answer(engine, method, dialogues, turn);
+}
+
 // What each method of ours learns stays with it.
 void add_own_methods(const SpecBenchOptions& options, Engine& engine, Methods& methods) {
   std::vector<std::string> names{"none"};
@@ -91,13 +98,11 @@ void run_all(const SpecBenchOptions& options, const Engine& engine, const Method
       // Each batch begins with another method, so that none is always first.
       const size_t method = (m + first / batch) % methods.size();
       std::vector<Dialogue> dialogues;
-      size_t n_turns = 0;
       for (size_t i = first; i < first + n; ++i) {
         dialogues.push_back(
             {.prompt = &options.prompts[i], .run = &result.runs[method][i], .messages = {}});
-        n_turns = std::max(n_turns, options.prompts[i].turns.size());
       }
-      for (size_t turn = 0; turn < n_turns; ++turn) answer(engine, *methods[method], dialogues, turn);
+      converse(engine, *methods[method], dialogues);
     }
     if (progress) {
       const double done = static_cast<double>(first + n);
@@ -131,9 +136,7 @@ void find_differences(const SpecBenchOptions& options, Engine& engine, SpecBench
       if (result.is_identical(m, i)) continue;
       if (is_greedy && !again) {
         Dialogue dialogue{.prompt = &result.prompts[i], .run = &again.emplace(), .messages = {}};
-        for (size_t turn = 0; turn < dialogue.prompt->turns.size(); ++turn) {
-          answer(engine, *plain, {&dialogue, 1}, turn);
-        }
+        converse(engine, *plain, {&dialogue, 1});
       }
       const std::vector<TokenId>& expected = result.runs[0][i].tokens;
       const std::vector<TokenId>& found = result.runs[m][i].tokens;

@@ -1,13 +1,12 @@
 #include "bench/start_cost.h"
 
-#include <sys/resource.h>
-
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "bench/child_process.h"
+#include "bench/peak_memory.h"
 #include "core/error.h"
 #include "core/stopwatch.h"
 
@@ -15,12 +14,6 @@ namespace forerun {
 namespace {
 
 constexpr int kPromptTokens = 16;
-
-double peak_bytes() {
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  return static_cast<double>(usage.ru_maxrss) * 1024.0;
-}
 
 // Runs this program with other arguments and returns what it prints. If it fails, what
 // it says becomes our Error.
@@ -49,7 +42,7 @@ StartCost measure_start(const std::string& engine, const ContenderOptions& optio
     contender = make_libllama_contender(options, *device);
   }
   contender->read(kPromptTokens);
-  return {.first_token_ms = watch.ms(), .peak_bytes = peak_bytes()};
+  return {.first_token_ms = watch.ms(), .peak_bytes = static_cast<double>(peak_bytes())};
 }
 
 StartCost measure_start_in_child(const std::string& engine, const ContenderOptions& options) {

@@ -15,6 +15,7 @@
 #include "core/median.h"
 #include "core/stopwatch.h"
 #include "core/version.h"
+#include "model/scratch_guard.h"
 
 namespace forerun {
 namespace {
@@ -55,6 +56,7 @@ class FilledSequence {
 
 double time_pass(Executor& executor, SequenceId sequence, int n_rows,
                  const std::optional<LayerSet>& layers = std::nullopt) {
+  const ScratchGuard guard(executor.cells(), sequence);
   Pass pass;
   pass.layers = layers;
   for (int i = 0; i < n_rows; ++i) {
@@ -65,15 +67,8 @@ double time_pass(Executor& executor, SequenceId sequence, int n_rows,
                          .logits = true});
   }
   const Stopwatch watch;
-  try {
-    executor.forward(pass);
-  } catch (...) {
-    executor.cells().rollback(sequence);
-    throw;
-  }
-  const double seconds = watch.seconds();
-  executor.cells().rollback(sequence);
-  return seconds;
+  executor.forward(pass);
+  return watch.seconds();
 }
 
 // From passes with all blocks, with one kind of them and with none.

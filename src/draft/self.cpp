@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "core/check.h"
+#include "model/scratch_guard.h"
 
 namespace forerun {
 namespace {
@@ -13,6 +14,11 @@ int level_width(double probability) {
   if (probability > 0.95) return 1;
   if (probability > 0.8) return 3;
   return probability > 0.5 ? 5 : 10;
+}
+
+// The chance that the text comes to `node`, as the draft has it.
+float score_of(const DraftTree& tree, int32_t node) {
+  return node == kRoot ? 1.0f : tree[node].score;
 }
 
 // Draws that have nothing to do with the target's.
@@ -76,22 +82,6 @@ struct SelfMethod::Chain {
   bool is_complete = false;
 };
 
-// Takes the scratch cells back, also when a pass fails.
-class SelfMethod::Rollback {
- public:
-  explicit Rollback(SelfMethod& method) : method_(method) {}
-  ~Rollback() {
-    for (const Chain& chain : method_.chains_) {
-      method_.executor_.cells().rollback(chain.request->sequence());
-    }
-  }
-  Rollback(const Rollback&) = delete;
-  Rollback& operator=(const Rollback&) = delete;
-
- private:
-  SelfMethod& method_;
-};
-
 SelfMethod::SelfMethod(const SelfDraftOptions& options, Executor& executor,
                        std::unique_ptr<LayerSelector> selector)
     : options_(options), executor_(executor), selector_(std::move(selector)) {}
@@ -104,12 +94,13 @@ std::unique_ptr<Drafter> SelfMethod::begin(std::span<const TokenId> /*prompt*/) 
 
 void SelfMethod::draft(std::span<const DraftJob> jobs) {
   chains_.clear();
-  const Rollback rollback(*this);
+  std::vector<ScratchGuard> guards;
   for (const DraftJob& job : jobs) {
     auto& drafter = static_cast<SelfDrafter&>(*job.drafter);
     const auto layers = drafter.chooser().layers();
     if (!layers) continue;
     const RequestView& request = drafter.request();
+    guards.emplace_back(executor_.cells(), request.sequence());
     const auto cell = executor_.cells().extend(request.sequence());
     if (!cell) continue;
     chains_.push_back({.drafter = &drafter,
@@ -159,7 +150,7 @@ void SelfMethod::grow(Chain& chain, std::span<const float> logits) {
   const double total = sum_exp(logits, max, 1.0f);
   const auto index = static_cast<size_t>(to_int(token));
   const double probability = std::exp(static_cast<double>(clean(logits[index]) - max)) / total;
-  const float score = chain.end == kRoot ? 1.0f : (*chain.tree)[chain.end].score;
+  const float score = score_of(*chain.tree, chain.end);
   const DraftNode spine{.token = token,
                         .parent = chain.end,
                         .score = score * static_cast<float>(probability),
@@ -182,7 +173,7 @@ void SelfMethod::grow(Chain& chain, std::span<const float> logits) {
 
 void SelfMethod::add_siblings(Chain& chain, std::span<const float> logits, const DraftNode& spine,
                               double total) {
-  const float score = chain.end == kRoot ? 1.0f : (*chain.tree)[chain.end].score;
+  const float score = score_of(*chain.tree, chain.end);
   const int n = std::min(level_width(score > 0 ? spine.score / score : 0),
                          chain.limits.max_nodes - chain.tree->size() + 1);
   if (n < 2) return;

@@ -49,7 +49,6 @@ class SelfMethod final : public DraftMethod {
  private:
   class SelfDrafter;
   struct Chain;
-  class Rollback;
 
   void forward(const LayerSet& layers);
   void grow(Chain& chain, std::span<const float> logits);

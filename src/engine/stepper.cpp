@@ -148,13 +148,14 @@ void Stepper::draft() {
   }
 }
 
-DraftLimits Stepper::limits_of(const Active& active, int max_nodes) {
+DraftLimits Stepper::limits_of(const Active& active) {
+  const int share = (executor_.max_rows() - plan_.n_decoding) / plan_.n_decoding;
   // The text's last token is a row too, and what lies past the end of the context or of the
   // answer cannot be accepted.
   const int n_committed = static_cast<int>(active.slot->text.size());
   const int room = options_.n_context - n_committed - 1;
   DraftLimits limits{
-      .max_nodes = std::min({max_nodes, room, active.speculation.budget->max_nodes(active.id, plan_)}),
+      .max_nodes = std::min({share, room, active.speculation.budget->max_nodes(active.id, plan_)}),
       .max_depth = std::min(room, active.request->n_left() - 1)};
   // Where bits depend on a pass's shape, rows give those of plain decoding in a chain that
   // leaves the shape as it is.
@@ -169,8 +170,7 @@ void Stepper::draft(DraftMethod& method, std::span<Active* const> requests) {
   const Stopwatch watch;
   jobs_.clear();
   for (Active* active : requests) {
-    const int max_nodes = (executor_.max_rows() - plan_.n_decoding) / plan_.n_decoding;
-    const DraftLimits limits = limits_of(*active, max_nodes);
+    const DraftLimits limits = limits_of(*active);
     if (limits.max_nodes <= 0 || limits.max_depth <= 0) continue;
     jobs_.push_back({.drafter = active->drafter.get(), .limits = limits, .tree = &active->tree});
   }

@@ -108,7 +108,7 @@ class Stepper {
   bool is_exact(const Active& active) const {
     return executor_.min_rows() > 1 && active.speculation.accept == AcceptRule::kMatch;
   }
-  DraftLimits limits_of(const Active& active, int max_nodes);
+  DraftLimits limits_of(const Active& active);
   void draft(DraftMethod& method, std::span<Active* const> requests);
   void fill_pass();
   void add_tree_rows(Active& active);

@@ -1,6 +1,7 @@
 #include "layers/agreement.h"
 
 #include "core/check.h"
+#include "model/scratch_guard.h"
 
 namespace forerun {
 
@@ -10,11 +11,7 @@ std::optional<double> AgreementProbe::measure(const RequestView& request, const 
   CHECK(n > 0 && n < end && end <= text.size());
   KvCells& cells = executor_.cells();
   const SequenceId sequence = request.sequence();
-  struct Rollback {
-    KvCells& cells;
-    SequenceId sequence;
-    ~Rollback() { cells.rollback(sequence); }
-  } const rollback{cells, sequence};
+  const ScratchGuard guard(cells, sequence);
 
   // The rows are the tokens before those that are compared.
   const size_t first = end - 1 - n;

@@ -90,8 +90,6 @@ SwiftSelector::SwiftSelector(const SwiftOptions& options, Executor& executor, co
       probe_(executor),
       search_(make_search(options, executor.model().config().n_layers)) {}
 
-SwiftSelector::~SwiftSelector() = default;
-
 std::unique_ptr<LayerChooser> SwiftSelector::begin(const RequestView& request) {
   return std::make_unique<Chooser>(*this, request);
 }

@@ -19,8 +19,6 @@
 // The search takes at most a given share of the time of the requests it runs beside.
 #pragma once
 
-#include <cstdint>
-#include <functional>
 #include <memory>
 #include <string>
 
@@ -49,7 +47,6 @@ class SwiftSelector final : public LayerSelector {
  public:
   // The executor and the costs outlive it.
   SwiftSelector(const SwiftOptions& options, Executor& executor, const Calibration& costs);
-  ~SwiftSelector() override;
 
   std::unique_ptr<LayerChooser> begin(const RequestView& request) override;
 
