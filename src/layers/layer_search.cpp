@@ -12,7 +12,7 @@
 namespace forerun {
 namespace {
 
-constexpr std::array<std::string_view, 3> kMethods = {"neighbour", "swift", "selfsd"};
+constexpr std::array<std::string_view, 4> kMethods = {"neighbour", "bayesian", "swift", "selfsd"};
 
 int n_skipped_blocks(const LayerSet& layers) {
   return layers.n_blocks() - layers.n_running();
@@ -65,8 +65,9 @@ SubsetProblem layer_problem(int n_layers, const LayerSearchOptions& options) {
 
 SubsetSearchOptions subset_options(const LayerSearchOptions& options, bool is_noisy) {
   SubsetSearchOptions search;
-  if (options.method == "neighbour") {
+  if (options.method == "neighbour" || options.method == "bayesian") {
     search = SubsetSearchOptions::changes_of_best();
+    if (options.method == "bayesian") search.strategy = SubsetStrategy::kBayesian;
     if (!is_noisy) search.neighbour.noise = 0;
     if (!is_noisy) search.neighbour.retest_after = 0;
   } else if (options.method == "swift") {
