@@ -94,7 +94,7 @@ class SwiftTest : public ::testing::Test {
   // Calls for layers until the search is over.
   static void search(SwiftSelector& selector, const RequestView& request) {
     const auto chooser = selector.begin(request);
-    for (int i = 0; i < 5000 && !selector.search().ended(); ++i) chooser->layers();
+    for (int i = 0; i < 5000 && !selector.search().ended(); ++i) chooser->plan();
   }
 
   test::TempDir folder_;
@@ -167,9 +167,9 @@ TEST_F(SwiftTest, AsPublishedEverySetHasTheSameSize) {
   const auto chooser = selector.begin(text);
   double best = 0;
   for (int i = 0; i < 60; ++i) {
-    const auto layers = chooser->layers();
-    ASSERT_TRUE(layers.has_value());
-    EXPECT_EQ(layers->n_blocks() - layers->n_running(), 6);
+    const auto plan = chooser->plan();
+    ASSERT_TRUE(plan.has_value());
+    EXPECT_EQ(plan->layers.n_blocks() - plan->layers.n_running(), 6);
     EXPECT_GE(selector.search().best()->score, best) << "never worse";
     best = selector.search().best()->score;
   }
@@ -195,11 +195,11 @@ TEST_F(SwiftTest, TakesNoMoreTimeThanItsShare) {
   options.share = 0.0;
   SwiftSelector selector(options, *executor_, costs_);
   const auto chooser = selector.begin(text);
-  for (int i = 0; i < 50; ++i) chooser->layers();
+  for (int i = 0; i < 50; ++i) chooser->plan();
   EXPECT_EQ(selector.search().n_scores(), 1) << "the first alone, to have any";
   const WrittenText brief(*executor_, 1.0f, 10);
   SwiftSelector other(options, *executor_, costs_);
-  EXPECT_EQ(other.begin(brief)->layers(), std::nullopt) << "too little text to try anything on";
+  EXPECT_FALSE(other.begin(brief)->plan()) << "too little text to try anything on";
 }
 
 }  // namespace
