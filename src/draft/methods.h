@@ -19,6 +19,9 @@
 #include "draft/self.h"
 #include "draft/sssd.h"
 #include "draft/suffix.h"
+#include "layers/clasp.h"
+#include "layers/del.h"
+#include "layers/knapspec.h"
 #include "layers/swift.h"
 
 namespace forerun {
@@ -34,18 +37,25 @@ struct DraftResources {
 };
 
 struct UniformOptions {
-  double skip = 0.45;
-  SelfDraftOptions draft;
+  double skip = 0.45;  // share of the blocks
 
   void describe(OptionVisitor& visitor);
 };
 
-struct SwiftMethodOptions {
-  SwiftOptions layers;
-  SelfDraftOptions draft;
+// How layers are chosen, and how they draft.
+template <typename LayerOptions>
+struct SelfMethodOptions {
+  LayerOptions layers = {};
+  SelfDraftOptions draft = {};
 
-  void describe(OptionVisitor& visitor);
+  void describe(OptionVisitor& visitor) {
+    layers.describe(visitor);
+    draft.describe(visitor);
+  }
 };
+
+// As in KnapSpec's program and its re-implementations of others.
+inline constexpr SelfDraftOptions kExitBelow07 = {.tokens = 10, .threshold = 0.7, .siblings = false};
 
 // The options of all methods.
 struct MethodOptions {
@@ -55,8 +65,11 @@ struct MethodOptions {
   JacobiOptions jacobi;
   SssdOptions sssd;
   SuffixOptions suffix;
-  UniformOptions uniform;
-  SwiftMethodOptions swift;
+  SelfMethodOptions<UniformOptions> uniform;
+  SelfMethodOptions<SwiftOptions> swift;
+  SelfMethodOptions<KnapSpecOptions> knapspec = {.draft = kExitBelow07};
+  SelfMethodOptions<ClaspOptions> clasp = {.draft = kExitBelow07};
+  SelfMethodOptions<DelOptions> del = {.draft = kExitBelow07};
 
   // Visits every option of every method. Names begin with the method's: "pld-ngram". They
   // are valid during the visit only.
