@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "core/option_visitor.h"
@@ -19,6 +20,9 @@
 #include "draft/self.h"
 #include "draft/sssd.h"
 #include "draft/suffix.h"
+#include "layers/clasp.h"
+#include "layers/del.h"
+#include "layers/knapspec.h"
 #include "layers/swift.h"
 
 namespace forerun {
@@ -31,32 +35,52 @@ struct DraftResources {
   Executor* executor = nullptr;
   std::function<const Calibration&()> costs = {};
   uint64_t seed = 0;  // of whatever a method picks at random
+  // Whether drafts that take passes of the model are made only where they pay.
+  bool gates = false;
 };
 
 struct UniformOptions {
-  double skip = 0.45;
-  SelfDraftOptions draft;
+  double skip = 0.45;  // share of the blocks
 
   void describe(OptionVisitor& visitor);
 };
 
-struct SwiftMethodOptions {
-  SwiftOptions layers;
-  SelfDraftOptions draft;
+// How layers are chosen, and how they draft.
+template <typename LayerOptions>
+struct SelfMethodOptions {
+  LayerOptions layers = {};
+  SelfDraftOptions draft = {};
+
+  void describe(OptionVisitor& visitor) {
+    layers.describe(visitor);
+    draft.describe(visitor);
+  }
+};
+
+struct AutoOptions {
+  // The method whose layers the model drafts with where that pays, or "none".
+  std::string layers = "knapspec";
 
   void describe(OptionVisitor& visitor);
 };
+
+// As in KnapSpec's program and its re-implementations of others.
+inline constexpr SelfDraftOptions kExitBelow07 = {.tokens = 10, .threshold = 0.7, .siblings = false};
 
 // The options of all methods.
 struct MethodOptions {
+  AutoOptions automatic;
   PldOptions pld;
   RestOptions rest;
   PiaOptions pia;
   JacobiOptions jacobi;
   SssdOptions sssd;
   SuffixOptions suffix;
-  UniformOptions uniform;
-  SwiftMethodOptions swift;
+  SelfMethodOptions<UniformOptions> uniform;
+  SelfMethodOptions<SwiftOptions> swift;
+  SelfMethodOptions<KnapSpecOptions> knapspec = {.draft = kExitBelow07};
+  SelfMethodOptions<ClaspOptions> clasp = {.draft = kExitBelow07};
+  SelfMethodOptions<DelOptions> del = {.draft = kExitBelow07};
 
   // Visits every option of every method. Names begin with the method's: "pld-ngram". They
   // are valid during the visit only.

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "core/check.h"
+#include "core/stopwatch.h"
 #include "model/scratch_guard.h"
 
 namespace forerun {
@@ -52,29 +53,50 @@ class SelfMethod::SelfDrafter final : public Drafter {
     const DraftJob job{.drafter = this, .limits = limits, .tree = &tree};
     method_.draft({&job, 1});
   }
-  void append(std::span<const TokenId> /*tokens*/) override {}  // it sees the request
+  // It sees the request's text; what is left to do is to learn from it.
+  void append(std::span<const TokenId> tokens) override {
+    if (!chain_.empty()) {
+      const ChainOutcome became = outcome(tokens);
+      chooser_->observe(became);
+      if (method_.gate_ != nullptr) method_.gate_->observe(became);
+    }
+    chain_.clear();
+  }
 
   const RequestView& request() const {
     CHECK(request_ != nullptr);
     return *request_;
   }
   LayerChooser& chooser() { return *chooser_; }
+  // The latest draft, without siblings.
+  std::vector<TokenId>& chain() { return chain_; }
   const Sampler* own_sampler() const { return own_sampler_.get(); }
 
  private:
+  ChainOutcome outcome(std::span<const TokenId> tokens) const {
+    const size_t n = std::min(chain_.size(), tokens.size());
+    const auto differs =
+        std::mismatch(chain_.begin(), chain_.begin() + static_cast<ptrdiff_t>(n), tokens.begin());
+    const auto n_agreed = static_cast<size_t>(differs.first - chain_.begin());
+    return {.n_tested = static_cast<int>(std::min(n, n_agreed + 1)),
+            .n_agreed = static_cast<int>(n_agreed)};
+  }
+
   SelfMethod& method_;
   const RequestView* request_ = nullptr;
   std::unique_ptr<LayerChooser> chooser_;
   std::unique_ptr<Sampler> own_sampler_;  // nullptr: the target's
+  std::vector<TokenId> chain_;
 };
 
 // A request's draft while it grows.
 struct SelfMethod::Chain {
-  const SelfDrafter* drafter;
+  SelfDrafter* drafter;
   const RequestView* request;
   DraftLimits limits;
   DraftTree* tree;
-  LayerSet layers;
+  DraftPlan plan;
+  int max_tokens;
   SamplerState state;
   TokenId token;        // to be read next
   NodeId cell;          // where
@@ -83,8 +105,8 @@ struct SelfMethod::Chain {
 };
 
 SelfMethod::SelfMethod(const SelfDraftOptions& options, Executor& executor,
-                       std::unique_ptr<LayerSelector> selector)
-    : options_(options), executor_(executor), selector_(std::move(selector)) {}
+                       std::unique_ptr<LayerSelector> selector, std::unique_ptr<DraftGate> gate)
+    : options_(options), executor_(executor), selector_(std::move(selector)), gate_(std::move(gate)) {}
 
 SelfMethod::~SelfMethod() = default;
 
@@ -97,27 +119,40 @@ void SelfMethod::draft(std::span<const DraftJob> jobs) {
   std::vector<ScratchGuard> guards;
   for (const DraftJob& job : jobs) {
     auto& drafter = static_cast<SelfDrafter&>(*job.drafter);
-    const auto layers = drafter.chooser().layers();
-    if (!layers) continue;
-    const RequestView& request = drafter.request();
-    guards.emplace_back(executor_.cells(), request.sequence());
-    const auto cell = executor_.cells().extend(request.sequence());
-    if (!cell) continue;
-    chains_.push_back({.drafter = &drafter,
-                       .request = &request,
-                       .limits = job.limits,
-                       .tree = job.tree,
-                       .layers = *layers,
-                       .state = request.state(),
-                       .token = request.text().back(),
-                       .cell = *cell});
+    const auto chosen = plan(drafter, job);
+    if (!chosen) continue;
+    guards.emplace_back(executor_.cells(), drafter.request().sequence());
+    begin_chain(drafter, *chosen, job);
   }
   for (;;) {
     const auto open = std::find_if(chains_.begin(), chains_.end(),
                                    [](const Chain& chain) { return !chain.is_complete; });
     if (open == chains_.end()) return;
-    forward(open->layers);
+    forward(open->plan.layers);
   }
+}
+
+std::optional<DraftPlan> SelfMethod::plan(SelfDrafter& drafter, const DraftJob& job) {
+  drafter.chain().clear();
+  auto plan = drafter.chooser().plan();
+  const auto n_context = static_cast<int>(drafter.request().text().size());
+  if (plan && gate_ != nullptr) plan = gate_->check(*plan, n_context, job.rival_rate);
+  return plan && plan->max_tokens > 0 ? plan : std::nullopt;
+}
+
+void SelfMethod::begin_chain(SelfDrafter& drafter, const DraftPlan& plan, const DraftJob& job) {
+  const RequestView& request = drafter.request();
+  const auto cell = executor_.cells().extend(request.sequence());
+  if (!cell) return;
+  chains_.push_back({.drafter = &drafter,
+                     .request = &request,
+                     .limits = job.limits,
+                     .tree = job.tree,
+                     .plan = plan,
+                     .max_tokens = std::min({options_.tokens, job.limits.max_depth, plan.max_tokens}),
+                     .state = request.state(),
+                     .token = request.text().back(),
+                     .cell = *cell});
 }
 
 // All chains with these layers grow by a token.
@@ -126,15 +161,20 @@ void SelfMethod::forward(const LayerSet& layers) {
   pass_.rows.clear();
   pass_.layers = layers;
   for (Chain& chain : chains_) {
-    if (chain.is_complete || chain.layers != layers) continue;
+    if (chain.is_complete || chain.plan.layers != layers) continue;
     rows_.push_back(&chain);
     pass_.rows.push_back({.sequence = chain.request->sequence(),
                           .node = chain.cell,
                           .token = chain.token,
                           .logits = true});
   }
+  const Stopwatch watch;
   const PassResult& result = executor_.forward(pass_);
   for (size_t i = 0; i < rows_.size(); ++i) grow(*rows_[i], result.logits(i));
+  // What is shared by several requests says nothing of what one takes.
+  if (gate_ == nullptr || rows_.size() > 1) return;
+  const Chain& chain = *rows_.front();
+  gate_->observe_cost(chain.plan, static_cast<int>(chain.request->text().size()), 1, watch.seconds());
 }
 
 void SelfMethod::grow(Chain& chain, std::span<const float> logits) {
@@ -156,11 +196,12 @@ void SelfMethod::grow(Chain& chain, std::span<const float> logits) {
                         .score = score * static_cast<float>(probability),
                         .source = DraftSource::kModel};
   const int32_t node = chain.tree->add(spine);
+  chain.drafter->chain().push_back(token);
   if (options_.siblings && own == nullptr) add_siblings(chain, logits, spine, total);
 
   const bool is_full = chain.tree->size() >= chain.limits.max_nodes;
-  const bool is_long = depth >= std::min(options_.tokens, chain.limits.max_depth);
-  const auto cell = is_full || is_long || probability < options_.threshold
+  const double threshold = chain.plan.threshold.value_or(options_.threshold);
+  const auto cell = is_full || depth >= chain.max_tokens || probability < threshold
                         ? std::nullopt
                         : executor_.cells().extend(chain.request->sequence(), chain.cell);
   chain.is_complete = !cell.has_value();

@@ -26,6 +26,11 @@ class AgreementProbe {
   // Of all windows together, of which each has no more tokens than a pass has rows. nullopt: no
   // room in the cache.
   std::optional<double> measure(const LayerSet& layers, std::span<const AgreementWindow> windows);
+  std::optional<double> measure(const RequestView& request, const LayerSet& layers, size_t end,
+                                size_t n) {
+    const AgreementWindow window{.request = &request, .end = end, .n = n};
+    return measure(layers, {&window, 1});
+  }
 
  private:
   // Adds the tokens before those that are compared. false: no room in the cache.

@@ -3,83 +3,33 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <vector>
-
 #include "budget/draft_value.h"
 #include "layers/planted_model.h"
 
 namespace forerun {
 namespace {
 
-// A text that the model itself wrote, its last token not yet read.
-class WrittenText final : public RequestView {
- public:
-  WrittenText(Executor& executor, float temperature, int n_tokens)
-      : sampler_(options(temperature), executor.model().config().n_vocab),
-        sequence_(executor.cells().create()) {
-    text_ = {TokenId{1}, TokenId{7}, TokenId{13}};
-    for (int i = 0; i < n_tokens; ++i) {
-      const auto n_read = static_cast<size_t>(executor.cells().n_committed(sequence_));
-      const auto logits = executor.read(sequence_, std::span(text_).subspan(n_read)).value();
-      text_.push_back(
-          sampler_.sample(logits, state_, Position{static_cast<int32_t>(text_.size())}, scratch_));
-    }
-  }
-  std::span<const TokenId> text() const override { return text_; }
-  SequenceId sequence() const override { return sequence_; }
-  const Sampler& sampler() const override { return sampler_; }
-  const SamplerState& state() const override { return state_; }
-  bool compares_distributions() const override { return false; }
+using test::kPlantedLayers;
+using test::WrittenText;
 
- private:
-  static SamplingOptions options(float temperature) {
-    SamplingOptions options;
-    options.temperature = temperature;
-    options.top_k = 0;
-    options.top_p = 1;
-    options.min_p = 0;
-    options.seed = 4;
-    return options;
-  }
-
-  Sampler sampler_;
-  SamplerState state_;
-  SamplerScratch scratch_;
-  SequenceId sequence_;
-  std::vector<TokenId> text_;
-};
-
-class SwiftTest : public ::testing::Test {
+class SwiftTest : public test::PlantedTest {
  protected:
-  SwiftTest() {
-    executor_ = std::make_unique<Executor>(test::load_planted_model(),
-                                           ExecutorOptions{.kv = {.n_cells = 512}, .max_rows = 128});
-  }
-  // Agreement on the `n` tokens before `end` of the text.
-  std::optional<double> agreement(const RequestView& text, const LayerSet& layers, size_t end,
-                                  size_t n) {
-    const AgreementWindow window{.request = &text, .end = end, .n = n};
-    return AgreementProbe(*executor_).measure(layers, {&window, 1});
-  }
   // Calls for layers until the search is over.
   static void search(SwiftSelector& selector, const RequestView& request) {
     const auto chooser = selector.begin(request);
-    for (int i = 0; i < 5000 && !selector.search().ended(); ++i) chooser->layers();
+    for (int i = 0; i < 5000 && !selector.search().ended(); ++i) chooser->plan();
   }
-
-  std::unique_ptr<Executor> executor_;
-  const Calibration costs_ = test::planted_costs();
 };
 
 TEST_F(SwiftTest, AgreementIsThatOfTheLayers) {
   for (const float temperature : {0.0f, 1.0f}) {
     const WrittenText text(*executor_, temperature, 120);
     const int n_free = executor_->cells().n_free();
+    AgreementProbe probe(*executor_);
     for (const size_t end : {size_t{60}, text.text().size()}) {
-      EXPECT_EQ(agreement(text, LayerSet::full(test::kPlantedLayers), end, 32), 1.0);
-      EXPECT_EQ(agreement(text, test::without_planted(), end, 32), 1.0);
-      EXPECT_LT(agreement(text, uniform_layers(test::kPlantedLayers, 0.5), end, 32).value(), 0.7);
+      EXPECT_EQ(probe.measure(text, LayerSet::full(kPlantedLayers), end, 32), 1.0);
+      EXPECT_EQ(probe.measure(text, without_planted(), end, 32), 1.0);
+      EXPECT_LT(probe.measure(text, uniform_layers(kPlantedLayers, 0.5), end, 32).value(), 0.7);
     }
     EXPECT_EQ(executor_->cells().n_free(), n_free);
     EXPECT_EQ(executor_->cells().n_scratch(text.sequence()), 0);
@@ -95,7 +45,8 @@ TEST_F(SwiftTest, AgreementNeedsRoom) {
   const WrittenText text(*executor_, 1.0f, 100);
   const SequenceId other = executor_->cells().create();
   while (executor_->cells().n_free() > 20) executor_->cells().extend(other);
-  EXPECT_EQ(agreement(text, LayerSet::full(test::kPlantedLayers), 100, 32), std::nullopt);
+  AgreementProbe probe(*executor_);
+  EXPECT_EQ(probe.measure(text, LayerSet::full(kPlantedLayers), 100, 32), std::nullopt);
   EXPECT_EQ(executor_->cells().n_free(), 20);
 }
 
@@ -110,12 +61,13 @@ TEST_F(SwiftTest, FindsWhatIsPlanted) {
   ASSERT_TRUE(best.has_value());
   // What both are worth on text that no candidate was tried on: blocks that hardly matter here
   // may go as well.
+  AgreementProbe probe(*executor_);
   const auto value = [&](const LayerSet& layers) {
-    const double agreed = agreement(text, layers, 70, 64).value();
-    return best_draft(costs_, agreed, draft_seconds(costs_, layers, 0), 0).tokens_per_second;
+    const double agreement = probe.measure(text, layers, 70, 64).value();
+    return best_draft(costs_, agreement, draft_seconds(costs_, layers, 0), 0).tokens_per_second;
   };
-  EXPECT_GE(value(*best), 0.95 * value(test::without_planted()));
-  EXPECT_GT(value(*best), 1.3 * value(LayerSet::full(test::kPlantedLayers)));
+  EXPECT_GE(value(*best), 0.95 * value(without_planted()));
+  EXPECT_GT(value(*best), 1.3 * value(LayerSet::full(kPlantedLayers)));
   EXPECT_LE(selector.search().n_scores(), 1000);
 }
 
@@ -130,9 +82,9 @@ TEST_F(SwiftTest, AsPublishedEverySetHasTheSameSize) {
   const auto chooser = selector.begin(text);
   double best = 0;
   for (int i = 0; i < 60; ++i) {
-    const auto layers = chooser->layers();
-    ASSERT_TRUE(layers.has_value());
-    EXPECT_EQ(layers->n_blocks() - layers->n_running(), 6);
+    const auto plan = chooser->plan();
+    ASSERT_TRUE(plan.has_value());
+    EXPECT_EQ(plan->layers.n_blocks() - plan->layers.n_running(), 6);
     EXPECT_GE(selector.search().best()->score, best) << "never worse";
     best = selector.search().best()->score;
   }
@@ -158,11 +110,11 @@ TEST_F(SwiftTest, TakesNoMoreTimeThanItsShare) {
   options.share = 0.0;
   SwiftSelector selector(options, *executor_, costs_);
   const auto chooser = selector.begin(text);
-  for (int i = 0; i < 50; ++i) chooser->layers();
+  for (int i = 0; i < 50; ++i) chooser->plan();
   EXPECT_EQ(selector.search().n_scores(), 1) << "the first alone, to have any";
   const WrittenText brief(*executor_, 1.0f, 10);
   SwiftSelector other(options, *executor_, costs_);
-  EXPECT_EQ(other.begin(brief)->layers(), std::nullopt) << "too little text to try anything on";
+  EXPECT_FALSE(other.begin(brief)->plan()) << "too little text to try anything on";
 }
 
 }  // namespace
