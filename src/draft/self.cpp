@@ -52,29 +52,47 @@ class SelfMethod::SelfDrafter final : public Drafter {
     const DraftJob job{.drafter = this, .limits = limits, .tree = &tree};
     method_.draft({&job, 1});
   }
-  void append(std::span<const TokenId> /*tokens*/) override {}  // it sees the request
+  // It sees the request's text; what is left to do is to learn from it.
+  void append(std::span<const TokenId> tokens) override {
+    if (!chain_.empty()) chooser_->observe(outcome(tokens));
+    chain_.clear();
+  }
 
   const RequestView& request() const {
     CHECK(request_ != nullptr);
     return *request_;
   }
   LayerChooser& chooser() { return *chooser_; }
+  // The latest draft, without siblings.
+  std::vector<TokenId>& chain() { return chain_; }
   const Sampler* own_sampler() const { return own_sampler_.get(); }
 
  private:
+  ChainOutcome outcome(std::span<const TokenId> tokens) const {
+    const size_t n = std::min(chain_.size(), tokens.size());
+    const auto differs =
+        std::mismatch(chain_.begin(), chain_.begin() + static_cast<ptrdiff_t>(n), tokens.begin());
+    const auto n_agreed = static_cast<size_t>(differs.first - chain_.begin());
+    return {.n_tested = static_cast<int>(std::min(n, n_agreed + 1)),
+            .n_agreed = static_cast<int>(n_agreed)};
+  }
+
   SelfMethod& method_;
   const RequestView* request_ = nullptr;
   std::unique_ptr<LayerChooser> chooser_;
   std::unique_ptr<Sampler> own_sampler_;  // nullptr: the target's
+  std::vector<TokenId> chain_;
 };
 
 // A request's draft while it grows.
 struct SelfMethod::Chain {
-  const SelfDrafter* drafter;
+  SelfDrafter* drafter;
   const RequestView* request;
   DraftLimits limits;
   DraftTree* tree;
   LayerSet layers;
+  int max_tokens;
+  double threshold;
   SamplerState state;
   TokenId token;        // to be read next
   NodeId cell;          // where
@@ -97,8 +115,9 @@ void SelfMethod::draft(std::span<const DraftJob> jobs) {
   std::vector<ScratchGuard> guards;
   for (const DraftJob& job : jobs) {
     auto& drafter = static_cast<SelfDrafter&>(*job.drafter);
-    const auto layers = drafter.chooser().layers();
-    if (!layers) continue;
+    drafter.chain().clear();
+    const auto plan = drafter.chooser().plan();
+    if (!plan || plan->max_tokens <= 0) continue;
     const RequestView& request = drafter.request();
     guards.emplace_back(executor_.cells(), request.sequence());
     const auto cell = executor_.cells().extend(request.sequence());
@@ -107,7 +126,9 @@ void SelfMethod::draft(std::span<const DraftJob> jobs) {
                        .request = &request,
                        .limits = job.limits,
                        .tree = job.tree,
-                       .layers = *layers,
+                       .layers = plan->layers,
+                       .max_tokens = std::min({options_.tokens, job.limits.max_depth, plan->max_tokens}),
+                       .threshold = plan->threshold.value_or(options_.threshold),
                        .state = request.state(),
                        .token = request.text().back(),
                        .cell = *cell});
@@ -156,11 +177,11 @@ void SelfMethod::grow(Chain& chain, std::span<const float> logits) {
                         .score = score * static_cast<float>(probability),
                         .source = DraftSource::kModel};
   const int32_t node = chain.tree->add(spine);
+  chain.drafter->chain().push_back(token);
   if (options_.siblings && own == nullptr) add_siblings(chain, logits, spine, total);
 
   const bool is_full = chain.tree->size() >= chain.limits.max_nodes;
-  const bool is_long = depth >= std::min(options_.tokens, chain.limits.max_depth);
-  const auto cell = is_full || is_long || probability < options_.threshold
+  const auto cell = is_full || depth >= chain.max_tokens || probability < chain.threshold
                         ? std::nullopt
                         : executor_.cells().extend(chain.request->sequence(), chain.cell);
   chain.is_complete = !cell.has_value();

@@ -9,7 +9,7 @@ namespace {
 class SameLayers final : public LayerChooser {
  public:
   explicit SameLayers(const LayerSet& layers) : layers_(layers) {}
-  std::optional<LayerSet> layers() override { return layers_; }
+  std::optional<DraftPlan> plan() override { return DraftPlan{.layers = layers_}; }
 
  private:
   const LayerSet& layers_;

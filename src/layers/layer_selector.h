@@ -7,6 +7,7 @@
 // Not thread-safe.
 #pragma once
 
+#include <limits>
 #include <memory>
 #include <optional>
 
@@ -15,12 +16,27 @@
 
 namespace forerun {
 
+// How to draft now.
+struct DraftPlan {
+  LayerSet layers;
+  int max_tokens = std::numeric_limits<int>::max();
+  std::optional<double> threshold = std::nullopt;  // nullopt: the drafter's own
+};
+
+// What became of a drafted chain.
+struct ChainOutcome {
+  int n_tested = 0;  // tokens compared with the model's own: up to the first that differs
+  int n_agreed = 0;
+};
+
 class LayerChooser {
  public:
   virtual ~LayerChooser() = default;
-  // The blocks to draft with now; nullopt: better not to draft.
   // Asked before every draft; may run passes of its own over the request's text.
-  virtual std::optional<LayerSet> layers() = 0;
+  // nullopt: better not to draft.
+  virtual std::optional<DraftPlan> plan() = 0;
+  // Of the draft that was made with the last plan, if there was one.
+  virtual void observe(const ChainOutcome& /*outcome*/) {}
 };
 
 class LayerSelector {

@@ -66,14 +66,15 @@ class SwiftSelector::Chooser final : public LayerChooser {
   Chooser(SwiftSelector& selector, const RequestView& request)
       : selector_(selector), request_(request) {}
 
-  std::optional<LayerSet> layers() override {
+  std::optional<DraftPlan> plan() override {
     selector_.all_seconds_ += std::min(since_last_.seconds(), kLongestStep);
     since_last_ = {};
     const size_t n_text = request_.text().size();
     const bool has_window = end_ > static_cast<size_t>(selector_.options_.window) + 1;
     if (is_published(selector_.options_) || !has_window || n_text > end_ + kSameWindow) end_ = n_text;
     selector_.try_candidate(request_, end_);
-    return selector_.best();
+    const auto layers = selector_.best();
+    return layers ? std::optional(DraftPlan{.layers = *layers}) : std::nullopt;
   }
 
  private:

@@ -1,0 +1,122 @@
+#include "layers/block_states.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "core/check.h"
+#include "core/error.h"
+#include "model/scratch_guard.h"
+
+namespace forerun {
+
+double mean_cosine(std::span<const float> a, std::span<const float> b, size_t n_embd) {
+  CHECK(a.size() == b.size() && !a.empty() && a.size() % n_embd == 0);
+  double sum = 0;
+  for (size_t first = 0; first < a.size(); first += n_embd) {
+    double dot = 0, aa = 0, bb = 0;
+    for (size_t i = first; i < first + n_embd; ++i) {
+      dot += static_cast<double>(a[i]) * b[i];
+      aa += static_cast<double>(a[i]) * a[i];
+      bb += static_cast<double>(b[i]) * b[i];
+    }
+    sum += aa > 0 && bb > 0 ? dot / std::sqrt(aa * bb) : 0;
+  }
+  return sum * static_cast<double>(n_embd) / static_cast<double>(a.size());
+}
+
+TextBlockStates::TextBlockStates(Executor& executor, const RequestView& request, size_t end, size_t n)
+    : executor_(executor),
+      request_(request),
+      n_layers_(executor.model().config().n_layers),
+      n_tokens_(n),
+      n_embd_(static_cast<size_t>(executor.model().config().n_embd)),
+      first_(end - 1 - n) {
+  CHECK(n > 0 && n < end && end <= request.text().size());
+  CHECK(n <= static_cast<size_t>(executor.max_rows()));
+  const ScratchGuard guard(executor_.cells(), request_.sequence());
+  fill_rows(1);
+  for (Row& row : pass_.rows) row.hidden = true;
+  pass_.layers.reset();
+  pass_.states = {};
+  pass_.hidden_at.resize(static_cast<size_t>(2 * n_layers_ + 1));
+  std::iota(pass_.hidden_at.begin(), pass_.hidden_at.end(), 0);
+  const PassResult& result = executor_.forward(pass_);
+  full_.reserve(pass_.hidden_at.size() * branch_size());
+  for (size_t at = 0; at < pass_.hidden_at.size(); ++at) {
+    for (size_t row = 0; row < n_tokens_; ++row) {
+      const auto state = result.hidden(at, row);
+      full_.insert(full_.end(), state.begin(), state.end());
+    }
+  }
+}
+
+std::span<const float> TextBlockStates::full(int boundary) const {
+  return std::span(full_).subspan(static_cast<size_t>(boundary) * branch_size(), branch_size());
+}
+
+size_t TextBlockStates::fill_rows(size_t n_branches) {
+  KvCells& cells = executor_.cells();
+  const auto text = request_.text();
+  const auto room = static_cast<size_t>(std::min(executor_.max_rows(), cells.n_free())) / n_tokens_;
+  if (room == 0) {
+    fail(ErrorCode::kContextFull, "no room in the cache to try other layers on {} tokens", n_tokens_);
+  }
+  const size_t n = std::min(n_branches, room);
+  pass_.rows.clear();
+  for (size_t branch = 0; branch < n; ++branch) {
+    std::optional<NodeId> node;
+    for (size_t i = first_; i < first_ + n_tokens_; ++i) {
+      node = node ? cells.extend(request_.sequence(), node)
+                  : cells.branch_at(request_.sequence(), Position{static_cast<int32_t>(i)});
+      pass_.rows.push_back({.sequence = request_.sequence(), .node = node.value(), .token = text[i]});
+    }
+  }
+  return n;
+}
+
+void TextBlockStates::run(BlockId block, std::span<float> states) {
+  LayerSet layers = LayerSet::none(n_layers_);
+  layers.set(block, true);
+  pass_.layers = layers;
+  pass_.hidden_at.assign(1, 2 * n_layers_);
+  while (!states.empty()) {
+    const ScratchGuard guard(executor_.cells(), request_.sequence());
+    const size_t n = fill_rows(states.size() / branch_size());
+    for (Row& row : pass_.rows) row.hidden = true;
+    pass_.states = states.first(n * branch_size());
+    const PassResult& result = executor_.forward(pass_);
+    for (size_t row = 0; row < n * n_tokens_; ++row) {
+      std::ranges::copy(result.hidden(0, row), &states[row * n_embd_]);
+    }
+    states = states.subspan(n * branch_size());
+  }
+}
+
+std::vector<double> TextBlockStates::agreement(std::span<const float> states) {
+  std::vector<double> shares;
+  pass_.layers = LayerSet::none(n_layers_);
+  pass_.hidden_at.clear();
+  while (!states.empty()) {
+    const ScratchGuard guard(executor_.cells(), request_.sequence());
+    const size_t n = fill_rows(states.size() / branch_size());
+    for (Row& row : pass_.rows) row.logits = true;
+    pass_.states = states.first(n * branch_size());
+    const PassResult& result = executor_.forward(pass_);
+    for (size_t branch = 0; branch < n; ++branch) {
+      int n_same = 0;
+      for (size_t i = 0; i < n_tokens_; ++i) {
+        const size_t next = first_ + i + 1;
+        const Position position{static_cast<int32_t>(next)};
+        const TokenId token = request_.sampler().sample(result.logits(branch * n_tokens_ + i),
+                                                        request_.state(), position, scratch_);
+        n_same += token == request_.text()[next] ? 1 : 0;
+      }
+      shares.push_back(static_cast<double>(n_same) / static_cast<double>(n_tokens_));
+    }
+    states = states.subspan(n * branch_size());
+  }
+  return shares;
+}
+
+}  // namespace forerun

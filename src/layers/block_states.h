@@ -1,0 +1,70 @@
+// What enters and leaves the model's blocks for some tokens of a text, and what single blocks
+// make of other states: what searches through the model, block by block, work on.
+//
+// A branch is the states of all those tokens at one place of the model, a version of them that
+// came of leaving blocks out. Its tokens attend to what the full model has committed before
+// them and to each other in the branch's own version.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "layers/request_view.h"
+#include "model/executor.h"
+
+namespace forerun {
+
+class BlockStates {
+ public:
+  virtual ~BlockStates() = default;
+
+  virtual int n_layers() const = 0;
+  virtual size_t n_tokens() const = 0;
+  virtual size_t n_embd() const = 0;
+  size_t branch_size() const { return n_tokens() * n_embd(); }  // floats
+
+  // What enters block `boundary` of the full model, or leaves the last one: one branch.
+  virtual std::span<const float> full(int boundary) const = 0;
+  // `states` enter the block, and become what leaves it: those of any number of branches, one
+  // after the other.
+  virtual void run(BlockId block, std::span<float> states) = 0;
+  // For each branch that leaves the last block: the share of the tokens behind which the model
+  // then says what the text has.
+  virtual std::vector<double> agreement(std::span<const float> states) = 0;
+};
+
+// The mean over the tokens of the cosine between both branches' states.
+double mean_cosine(std::span<const float> a, std::span<const float> b, size_t n_embd);
+
+// Of a running request. Uses scratch cells during calls only; the text may grow between them.
+class TextBlockStates final : public BlockStates {
+ public:
+  // Of the tokens before the `n` that end at place `end` of the text, all of which are
+  // committed but perhaps the last; more text before them. Runs a pass of the full model.
+  // The executor and the request outlive it. Throws Error{kContextFull} here and in calls when
+  // the cache has no room for one branch.
+  TextBlockStates(Executor& executor, const RequestView& request, size_t end, size_t n);
+
+  int n_layers() const override { return n_layers_; }
+  size_t n_tokens() const override { return n_tokens_; }
+  size_t n_embd() const override { return n_embd_; }
+  std::span<const float> full(int boundary) const override;
+  void run(BlockId block, std::span<float> states) override;
+  std::vector<double> agreement(std::span<const float> states) override;
+
+ private:
+  // Puts rows for as many of these branches as there is room for into the pass.
+  size_t fill_rows(size_t n_branches);
+
+  Executor& executor_;
+  const RequestView& request_;
+  int n_layers_;
+  size_t n_tokens_;
+  size_t n_embd_;
+  size_t first_;             // place of the first token in the text
+  std::vector<float> full_;  // boundaries x tokens x n_embd
+  Pass pass_;
+  SamplerScratch scratch_;
+};
+
+}  // namespace forerun

@@ -1,0 +1,45 @@
+// The blocks to leave out as a knapsack: KnapSpec's dynamic programme.
+//
+// "KnapSpec: Self-Speculative Decoding via Adaptive Layer Selection as a Knapsack Problem".
+// Blocks have weights, what they cost. g(i, j) is the branch (block_states.h) that has come to
+// boundary i with blocks of weight j left out and whose states are the most like the full
+// model's there:
+//
+//   g(i + 1, j) = the likest of  block_i(g(i, j))  and  g(i, j - w_i)
+//
+// where of equals the block runs, and a branch less alike than `min_cosine` is dropped.
+// g(i, 0) is the full model. The first and the last layer are never left out.
+//
+// It is a heuristic: one branch is kept for each (i, j), and what is likest half way need not
+// be likest in the end. Its cost is a pass of up to 2L branches through every block; where
+// that is too much, `max_branches` keeps the most promising.
+#pragma once
+
+#include <limits>
+#include <vector>
+
+#include "layers/block_states.h"
+#include "model/layer_set.h"
+
+namespace forerun {
+
+struct KnapsackOptions {
+  int attention_weight = 1;
+  int mlp_weight = 1;
+  double max_skipped = 1.0;                            // share of all weight that may be left out
+  double min_cosine = 0.5;                             // of a branch to be kept
+  int max_branches = std::numeric_limits<int>::max();  // kept behind each block
+};
+
+// A set of blocks that came through.
+struct KnapsackChoice {
+  LayerSet layers;
+  int skipped_weight = 0;
+  double cosine = 1;     // of the states behind the last block
+  double agreement = 1;  // of what the model says with them
+};
+
+// By rising weight left out; the first leaves out nothing.
+std::vector<KnapsackChoice> solve_knapsack(BlockStates& states, const KnapsackOptions& options);
+
+}  // namespace forerun
