@@ -133,7 +133,7 @@ class Checking : public OptionVisitor {
   void visit(const OptionText& /*text*/, bool& /*value*/) override {}
   void visit(const OptionText& text, std::string& value,
              std::span<const std::string_view> choices) override {
-    if (std::find(choices.begin(), choices.end(), value) != choices.end()) return;
+    if (choices.empty() || std::find(choices.begin(), choices.end(), value) != choices.end()) return;
     fail(ErrorCode::kInvalidArgument, "{} is '{}': choose one of {}", text.name, value,
          fmt::join(choices, ", "));
   }
