@@ -91,6 +91,15 @@ constexpr auto kMethods = std::to_array<MethodInfo>({
            std::make_unique<SwiftSelector>(options.swift.layers, executor, resources.costs()));
      },
      /*uses_model=*/true},
+    {"knnssd", "KNN-SSD: the model itself with blocks left out, by what the prompt is about",
+     describe<&MethodOptions::knnssd>,
+     [](const MethodOptions& options, const DraftResources& resources) -> std::unique_ptr<DraftMethod> {
+       Executor& executor = executor_of(resources);
+       return std::make_unique<SelfMethod>(
+           options.knnssd.draft, executor,
+           std::make_unique<KnnSelector>(options.knnssd.layers, executor.model()));
+     },
+     /*uses_model=*/true},
 });
 
 // Hands options on with the method's name in front of theirs.
@@ -212,6 +221,11 @@ void UniformOptions::describe(OptionVisitor& visitor) {
 }
 
 void SwiftMethodOptions::describe(OptionVisitor& visitor) {
+  layers.describe(visitor);
+  draft.describe(visitor);
+}
+
+void KnnMethodOptions::describe(OptionVisitor& visitor) {
   layers.describe(visitor);
   draft.describe(visitor);
 }

@@ -19,6 +19,7 @@
 #include "draft/self.h"
 #include "draft/sssd.h"
 #include "draft/suffix.h"
+#include "layers/knnssd.h"
 #include "layers/swift.h"
 
 namespace forerun {
@@ -47,6 +48,13 @@ struct SwiftMethodOptions {
   void describe(OptionVisitor& visitor);
 };
 
+struct KnnMethodOptions {
+  KnnOptions layers;
+  SelfDraftOptions draft{.tokens = 12, .threshold = 0.8, .siblings = false};  // as published
+
+  void describe(OptionVisitor& visitor);
+};
+
 // The options of all methods.
 struct MethodOptions {
   PldOptions pld;
@@ -57,6 +65,7 @@ struct MethodOptions {
   SuffixOptions suffix;
   UniformOptions uniform;
   SwiftMethodOptions swift;
+  KnnMethodOptions knnssd;
 
   // Visits every option of every method. Names begin with the method's: "pld-ngram". They
   // are valid during the visit only.

@@ -84,9 +84,9 @@ TEST_F(SwiftTest, AsPublishedEverySetHasTheSameSize) {
   const auto chooser = selector.begin(text);
   double best = 0;
   for (int i = 0; i < 60; ++i) {
-    const auto layers = chooser->plan();
-    ASSERT_TRUE(layers.has_value());
-    EXPECT_EQ(layers->n_blocks() - layers->n_running(), 6);
+    const auto plan = chooser->plan();
+    ASSERT_TRUE(plan.has_value());
+    EXPECT_EQ(plan->layers.n_blocks() - plan->layers.n_running(), 6);
     EXPECT_GE(selector.search().best()->score, best) << "never worse";
     best = selector.search().best()->score;
   }
@@ -116,7 +116,7 @@ TEST_F(SwiftTest, TakesNoMoreTimeThanItsShare) {
   EXPECT_EQ(selector.search().n_scores(), 1) << "the first alone, to have any";
   const WrittenText brief(*executor_, 1.0f, 10);
   SwiftSelector other(options, *executor_, costs_);
-  EXPECT_EQ(other.begin(brief)->layers(), std::nullopt) << "too little text to try anything on";
+  EXPECT_FALSE(other.begin(brief)->plan()) << "too little text to try anything on";
 }
 
 }  // namespace
