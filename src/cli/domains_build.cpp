@@ -185,7 +185,7 @@ void search_domain(Executor& executor, const Calibration& costs, const LoadedMod
   const int n_layers = executor.model().config().n_layers;
   LayerSearchResult result = search_layers(objective, n_layers, search);
   // Not to draft is a choice too.
-  const bool pays = result.speedup > 1;
+  const bool pays = result.speedup > 1 && !result.layers.is_full();
   domain.layers = pays ? result.layers : LayerSet::full(n_layers);
   domain.found = {.method = search.method,
                   .objective = "expected",
