@@ -39,6 +39,15 @@ Executor& executor_of(const DraftResources& resources) {
   return *resources.executor;
 }
 
+// A method whose layers `Selector` chooses.
+template <typename Selector, auto kOptions>
+std::unique_ptr<DraftMethod> make_self(const MethodOptions& options, const DraftResources& resources) {
+  Executor& executor = executor_of(resources);
+  const auto& chosen = options.*kOptions;
+  return std::make_unique<SelfMethod>(
+      chosen.draft, executor, std::make_unique<Selector>(chosen.layers, executor, resources.costs()));
+}
+
 constexpr auto kMethods = std::to_array<MethodInfo>({
     {"none", "No drafts: one token per pass", [](MethodOptions&, OptionVisitor&) {},
      [](const MethodOptions&, const DraftResources&) -> std::unique_ptr<DraftMethod> {
@@ -77,19 +86,14 @@ constexpr auto kMethods = std::to_array<MethodInfo>({
      describe<&MethodOptions::uniform>,
      [](const MethodOptions& options, const DraftResources& resources) -> std::unique_ptr<DraftMethod> {
        Executor& executor = executor_of(resources);
-       const LayerSet layers = uniform_layers(executor.model().config().n_layers, options.uniform.skip);
-       return std::make_unique<SelfMethod>(options.uniform.draft, executor,
-                                           std::make_unique<FixedLayers>(layers));
+       const int n_layers = executor.model().config().n_layers;
+       return std::make_unique<SelfMethod>(
+           options.uniform.draft, executor,
+           std::make_unique<FixedLayers>(uniform_layers(n_layers, options.uniform.layers.skip)));
      },
      /*uses_model=*/true},
     {"swift", "SWIFT: the model itself with blocks left out, which are searched while it runs",
-     describe<&MethodOptions::swift>,
-     [](const MethodOptions& options, const DraftResources& resources) -> std::unique_ptr<DraftMethod> {
-       Executor& executor = executor_of(resources);
-       return std::make_unique<SelfMethod>(
-           options.swift.draft, executor,
-           std::make_unique<SwiftSelector>(options.swift.layers, executor, resources.costs()));
-     },
+     describe<&MethodOptions::swift>, make_self<SwiftSelector, &MethodOptions::swift>,
      /*uses_model=*/true},
     {"knnssd", "KNN-SSD: the model itself with blocks left out, by what the prompt is about",
      describe<&MethodOptions::knnssd>,
@@ -99,6 +103,15 @@ constexpr auto kMethods = std::to_array<MethodInfo>({
            options.knnssd.draft, executor,
            std::make_unique<KnnSelector>(options.knnssd.layers, executor.model()));
      },
+     /*uses_model=*/true},
+    {"knapspec", "KnapSpec: the same, the blocks chosen as a knapsack of what they cost",
+     describe<&MethodOptions::knapspec>, make_self<KnapSpecSelector, &MethodOptions::knapspec>,
+     /*uses_model=*/true},
+    {"clasp", "CLaSp: whole layers left out, chosen on the latest token",
+     describe<&MethodOptions::clasp>, make_self<ClaspSelector, &MethodOptions::clasp>,
+     /*uses_model=*/true},
+    {"del", "DEL: the model left early, at the layer that was right most for its cost",
+     describe<&MethodOptions::del>, make_self<DelSelector, &MethodOptions::del>,
      /*uses_model=*/true},
 });
 
@@ -217,17 +230,6 @@ std::span<const MethodInfo> draft_methods() {
 
 void UniformOptions::describe(OptionVisitor& visitor) {
   visitor.visit({.name = "skip", .help = "Share of the blocks left out"}, skip, {0.0, 1.0});
-  draft.describe(visitor);
-}
-
-void SwiftMethodOptions::describe(OptionVisitor& visitor) {
-  layers.describe(visitor);
-  draft.describe(visitor);
-}
-
-void KnnMethodOptions::describe(OptionVisitor& visitor) {
-  layers.describe(visitor);
-  draft.describe(visitor);
 }
 
 void MethodOptions::describe(OptionVisitor& visitor) {

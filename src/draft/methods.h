@@ -19,6 +19,9 @@
 #include "draft/self.h"
 #include "draft/sssd.h"
 #include "draft/suffix.h"
+#include "layers/clasp.h"
+#include "layers/del.h"
+#include "layers/knapspec.h"
 #include "layers/knnssd.h"
 #include "layers/swift.h"
 
@@ -35,25 +38,27 @@ struct DraftResources {
 };
 
 struct UniformOptions {
-  double skip = 0.45;
-  SelfDraftOptions draft;
+  double skip = 0.45;  // share of the blocks
 
   void describe(OptionVisitor& visitor);
 };
 
-struct SwiftMethodOptions {
-  SwiftOptions layers;
-  SelfDraftOptions draft;
+// How layers are chosen, and how they draft.
+template <typename LayerOptions>
+struct SelfMethodOptions {
+  LayerOptions layers = {};
+  SelfDraftOptions draft = {};
 
-  void describe(OptionVisitor& visitor);
+  void describe(OptionVisitor& visitor) {
+    layers.describe(visitor);
+    draft.describe(visitor);
+  }
 };
 
-struct KnnMethodOptions {
-  KnnOptions layers;
-  SelfDraftOptions draft{.tokens = 12, .threshold = 0.8, .siblings = false};  // as published
-
-  void describe(OptionVisitor& visitor);
-};
+// As in KnapSpec's program and its re-implementations of others.
+inline constexpr SelfDraftOptions kExitBelow07 = {.tokens = 10, .threshold = 0.7, .siblings = false};
+// As in KNN-SSD's.
+inline constexpr SelfDraftOptions kKnnDraft = {.tokens = 12, .threshold = 0.8, .siblings = false};
 
 // The options of all methods.
 struct MethodOptions {
@@ -63,9 +68,12 @@ struct MethodOptions {
   JacobiOptions jacobi;
   SssdOptions sssd;
   SuffixOptions suffix;
-  UniformOptions uniform;
-  SwiftMethodOptions swift;
-  KnnMethodOptions knnssd;
+  SelfMethodOptions<UniformOptions> uniform;
+  SelfMethodOptions<SwiftOptions> swift;
+  SelfMethodOptions<KnnOptions> knnssd = {.draft = kKnnDraft};
+  SelfMethodOptions<KnapSpecOptions> knapspec = {.draft = kExitBelow07};
+  SelfMethodOptions<ClaspOptions> clasp = {.draft = kExitBelow07};
+  SelfMethodOptions<DelOptions> del = {.draft = kExitBelow07};
 
   // Visits every option of every method. Names begin with the method's: "pld-ngram". They
   // are valid during the visit only.

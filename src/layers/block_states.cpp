@@ -7,6 +7,7 @@
 #include "core/check.h"
 #include "core/error.h"
 #include "model/scratch_guard.h"
+#include "sampling/vocab_ops.h"
 
 namespace forerun {
 
@@ -23,6 +24,15 @@ double mean_cosine(std::span<const float> a, std::span<const float> b, size_t n_
     sum += aa > 0 && bb > 0 ? dot / std::sqrt(aa * bb) : 0;
   }
   return sum * static_cast<double>(n_embd) / static_cast<double>(a.size());
+}
+
+std::vector<double> BlockStates::agreement(std::span<const float> states) {
+  std::vector<double> shares(states.size() / branch_size(), 0.0);
+  const std::vector<Said> said = say(states);
+  for (size_t i = 0; i < said.size(); ++i) {
+    if (said[i].is_text) shares[i / n_tokens()] += 1.0 / static_cast<double>(n_tokens());
+  }
+  return shares;
 }
 
 TextBlockStates::TextBlockStates(Executor& executor, const RequestView& request, size_t end, size_t n)
@@ -93,8 +103,8 @@ void TextBlockStates::run(BlockId block, std::span<float> states) {
   }
 }
 
-std::vector<double> TextBlockStates::agreement(std::span<const float> states) {
-  std::vector<double> shares;
+std::vector<BlockStates::Said> TextBlockStates::say(std::span<const float> states) {
+  std::vector<Said> said;
   pass_.layers = LayerSet::none(n_layers_);
   pass_.hidden_at.clear();
   while (!states.empty()) {
@@ -103,20 +113,17 @@ std::vector<double> TextBlockStates::agreement(std::span<const float> states) {
     for (Row& row : pass_.rows) row.logits = true;
     pass_.states = states.first(n * branch_size());
     const PassResult& result = executor_.forward(pass_);
-    for (size_t branch = 0; branch < n; ++branch) {
-      int n_same = 0;
-      for (size_t i = 0; i < n_tokens_; ++i) {
-        const size_t next = first_ + i + 1;
-        const Position position{static_cast<int32_t>(next)};
-        const TokenId token = request_.sampler().sample(result.logits(branch * n_tokens_ + i),
-                                                        request_.state(), position, scratch_);
-        n_same += token == request_.text()[next] ? 1 : 0;
-      }
-      shares.push_back(static_cast<double>(n_same) / static_cast<double>(n_tokens_));
+    for (size_t row = 0; row < n * n_tokens_; ++row) {
+      const size_t next = first_ + row % n_tokens_ + 1;
+      const auto logits = result.logits(row);
+      const TokenId token = request_.sampler().sample(logits, request_.state(),
+                                                      Position{static_cast<int32_t>(next)}, scratch_);
+      said.push_back(
+          {.is_text = token == request_.text()[next], .probability = probability_of(token, logits)});
     }
     states = states.subspan(n * branch_size());
   }
-  return shares;
+  return said;
 }
 
 }  // namespace forerun

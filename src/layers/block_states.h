@@ -28,9 +28,14 @@ class BlockStates {
   // `states` enter the block, and become what leaves it: those of any number of branches, one
   // after the other.
   virtual void run(BlockId block, std::span<float> states) = 0;
-  // For each branch that leaves the last block: the share of the tokens behind which the model
-  // then says what the text has.
-  virtual std::vector<double> agreement(std::span<const float> states) = 0;
+  // What the model says behind each token of branches that leave the last block.
+  struct Said {
+    bool is_text;        // what the text has there
+    double probability;  // of what it says
+  };
+  virtual std::vector<Said> say(std::span<const float> states) = 0;
+  // For each of these branches the share of the tokens behind which it says what the text has.
+  std::vector<double> agreement(std::span<const float> states);
 };
 
 // The mean over the tokens of the cosine between both branches' states.
@@ -50,7 +55,7 @@ class TextBlockStates final : public BlockStates {
   size_t n_embd() const override { return n_embd_; }
   std::span<const float> full(int boundary) const override;
   void run(BlockId block, std::span<float> states) override;
-  std::vector<double> agreement(std::span<const float> states) override;
+  std::vector<Said> say(std::span<const float> states) override;
 
  private:
   // Puts rows for as many of these branches as there is room for into the pass.

@@ -1,12 +1,16 @@
 #include "layers/knapsack.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <numeric>
 
 #include "core/check.h"
 
 namespace forerun {
 namespace {
+
+constexpr std::array<double, 4> kPrices = {2, 8, 32, 128};
 
 // A block left out, and the one left out before it.
 struct Skip {
@@ -24,15 +28,17 @@ struct Branch {
 class Solver {
  public:
   Solver(BlockStates& states, const KnapsackOptions& options)
-      : states_(states), options_(options), n_layers_(states.n_layers()) {
-    const int all = n_layers_ * (options.attention_weight + options.mlp_weight);
-    max_weight_ = static_cast<int>(std::floor(all * options.max_skipped));
-  }
+      : states_(states), options_(options), n_layers_(states.n_layers()) {}
 
   std::vector<KnapsackChoice> solve() {
-    if (n_layers_ > 2) {
-      live_.push_back({.states = copy(states_.full(2))});
-      for (int block = 2; block < 2 * n_layers_; ++block) pass(block);
+    const int first = options_.whole_layers ? 0 : 2;
+    const int n_together = options_.whole_layers ? 2 : 1;
+    const int end_of_free = options_.whole_layers ? 2 * n_layers_ : 2 * (n_layers_ - 1);
+    if (first < end_of_free) {
+      live_.push_back({.states = copy(states_.full(first))});
+      for (int block = first; block < 2 * n_layers_; block += n_together) {
+        pass(block, n_together, block < end_of_free);
+      }
     }
     return choices();
   }
@@ -40,22 +46,23 @@ class Solver {
  private:
   static std::vector<float> copy(std::span<const float> from) { return {from.begin(), from.end()}; }
 
-  // From before `block` to behind it.
-  void pass(int block) {
-    run_branches(block);
+  // From before `block` to behind it and those that go with it.
+  void pass(int block, int n_together, bool may_skip) {
+    run_branches(block, n_together);
     const int weight = block % 2 == 0 ? options_.attention_weight : options_.mlp_weight;
-    const bool may_skip = block < 2 * (n_layers_ - 1);
-    const auto reference = states_.full(block + 1);
+    const auto reference = states_.full(block + n_together);
     next_.clear();
     // Both lists ascend by weight; what runs comes first, and wins among equals.
     size_t skipped = 0;
     const auto take_skipped_below = [&](int limit) {
       for (; may_skip && skipped < live_.size() && live_[skipped].weight + weight <= limit; ++skipped) {
         const Branch& from = live_[skipped];
-        if (from.weight + weight > max_weight_) return;
+        if (from.weight + weight > options_.max_weight) return;
         const double cosine = mean_cosine(from.states, reference, states_.n_embd());
         const bool has_rival = !next_.empty() && next_.back().weight == from.weight + weight;
-        if (cosine < options_.min_cosine || (has_rival && cosine <= next_.back().cosine)) continue;
+        if (cosine < options_.min_cosine || (has_rival && runs_rather(next_.back().cosine, cosine))) {
+          continue;
+        }
         if (has_rival) next_.pop_back();
         skips_.push_back({.block = block, .before = from.skips});
         next_.push_back({.weight = from.weight + weight,
@@ -77,19 +84,26 @@ class Solver {
       }
       take_skipped_below(live_[i].weight);
     }
-    take_skipped_below(max_weight_);
+    take_skipped_below(options_.max_weight);
     std::swap(live_, next_);
     thin_out();
   }
 
-  // The full model's states behind the block are known; those of the others are computed.
-  void run_branches(int block) {
+  bool runs_rather(double running, double skipped) const {
+    return options_.whole_layers ? running > skipped : running >= skipped;
+  }
+
+  // The full model's states behind the blocks are known; those of the others are computed.
+  void run_branches(int block, int n_together) {
     ran_.clear();
     for (const Branch& branch : live_)
       ran_.insert(ran_.end(), branch.states.begin(), branch.states.end());
     const size_t n_known = live_.front().weight == 0 ? states_.branch_size() : 0;
-    if (n_known > 0) std::ranges::copy(states_.full(block + 1), ran_.begin());
-    if (ran_.size() > n_known) states_.run(BlockId{block}, std::span(ran_).subspan(n_known));
+    if (n_known > 0) std::ranges::copy(states_.full(block + n_together), ran_.begin());
+    if (ran_.size() == n_known) return;
+    for (int i = 0; i < n_together; ++i) {
+      states_.run(BlockId{block + i}, std::span(ran_).subspan(n_known));
+    }
   }
 
   void thin_out();
@@ -110,7 +124,9 @@ class Solver {
                             .cosine = live_[i].cosine,
                             .agreement = agreement[i]};
       for (int at = live_[i].skips; at >= 0; at = skips_[static_cast<size_t>(at)].before) {
-        choice.layers.set(BlockId{skips_[static_cast<size_t>(at)].block}, false);
+        const int block = skips_[static_cast<size_t>(at)].block;
+        choice.layers.set(BlockId{block}, false);
+        if (options_.whole_layers) choice.layers.set(BlockId{block + 1}, false);
       }
       choices.push_back(std::move(choice));
     }
@@ -120,30 +136,44 @@ class Solver {
   BlockStates& states_;
   const KnapsackOptions& options_;
   int n_layers_;
-  int max_weight_;
   std::vector<Branch> live_;  // by rising weight
   std::vector<Branch> next_;
   std::vector<Skip> skips_;
   std::vector<float> ran_;
 };
 
-// Keeps branches that leave out more than others without being less alike, as many as may be,
-// spread over what they leave out; the full model always.
+// Keeps the branches that do best when a share of weight left out is worth so much of a cosine,
+// for several such prices, and the full model.
 void Solver::thin_out() {
   const auto max = static_cast<size_t>(options_.max_branches);
   if (live_.size() <= max) return;
-  std::vector<Branch> best;  // from the heaviest down
-  for (auto branch = live_.rbegin(); branch != live_.rend(); ++branch) {
-    const bool is_better = best.empty() || branch->cosine > best.back().cosine;
-    if (is_better || branch->weight == 0) best.push_back(std::move(*branch));
+  const double all = n_layers_ * (options_.attention_weight + options_.mlp_weight);
+  std::vector<bool> keep(live_.size(), false);
+  keep.front() = true;
+  std::vector<std::vector<size_t>> orders;
+  for (const double price : kPrices) {
+    auto& order = orders.emplace_back(live_.size());
+    std::iota(order.begin(), order.end(), 0);
+    const auto value = [&](size_t i) { return live_[i].weight / all - price * (1 - live_[i].cosine); };
+    std::stable_sort(order.begin(), order.end(),
+                     [&](size_t a, size_t b) { return value(a) > value(b); });
   }
-  std::reverse(best.begin(), best.end());
-  live_.clear();
-  const size_t n = std::min(max, best.size());
-  for (size_t i = 0; i < n; ++i) {
-    const size_t from = n == 1 ? 0 : i * (best.size() - 1) / (n - 1);
-    live_.push_back(std::move(best[from]));
+  size_t n_kept = 1;
+  for (size_t rank = 0; rank < live_.size(); ++rank) {
+    for (const auto& order : orders) {
+      if (n_kept == max) break;
+      if (keep[order[rank]]) continue;
+      keep[order[rank]] = true;
+      ++n_kept;
+    }
   }
+  size_t n = 0;
+  for (size_t i = 0; i < live_.size(); ++i) {
+    if (!keep[i]) continue;
+    if (n != i) live_[n] = std::move(live_[i]);
+    ++n;
+  }
+  live_.resize(n);
 }
 
 }  // namespace

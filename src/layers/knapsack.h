@@ -9,6 +9,7 @@
 //
 // where of equals the block runs, and a branch less alike than `min_cosine` is dropped.
 // g(i, 0) is the full model. The first and the last layer are never left out.
+// CLaSp (Chen et al., 2025) does the same with whole layers.
 //
 // It is a heuristic: one branch is kept for each (i, j), and what is likest half way need not
 // be likest in the end. Its cost is a pass of up to 2L branches through every block; where
@@ -26,9 +27,12 @@ namespace forerun {
 struct KnapsackOptions {
   int attention_weight = 1;
   int mlp_weight = 1;
-  double max_skipped = 1.0;                            // share of all weight that may be left out
+  int max_weight = std::numeric_limits<int>::max();    // that may be left out
   double min_cosine = 0.5;                             // of a branch to be kept
   int max_branches = std::numeric_limits<int>::max();  // kept behind each block
+  // CLaSp's programme: layers go as a whole, with attention_weight, any of them, and of equals
+  // the one that is left out.
+  bool whole_layers = false;
 };
 
 // A set of blocks that came through.

@@ -53,12 +53,14 @@ class MadeUpBlocks final : public BlockStates {
       }
     }
   }
-  std::vector<double> agreement(std::span<const float> states) override {
-    std::vector<double> all;
-    for (size_t at = 0; at < states.size(); at += branch_size()) {
-      all.push_back(mean_cosine(states.subspan(at, branch_size()), full_.back(), kEmbd) > 0.9 ? 1 : 0);
+  std::vector<Said> say(std::span<const float> states) override {
+    std::vector<Said> said;
+    for (size_t at = 0; at < states.size(); at += kEmbd) {
+      const auto row = std::span<const float>(full_.back()).subspan(at % branch_size(), kEmbd);
+      said.push_back(
+          {.is_text = mean_cosine(states.subspan(at, kEmbd), row, kEmbd) > 0.9, .probability = 1});
     }
-    return all;
+    return said;
   }
   std::vector<float> run_set(const LayerSet& layers) {
     std::vector<float> state = full_.front();
@@ -127,14 +129,14 @@ TEST(Knapsack, IsItsDefinition) {
     MadeUpBlocks blocks(6, seed);
     const KnapsackOptions options{.attention_weight = seed % 3 == 0 ? 2 : 1,
                                   .mlp_weight = seed % 3 == 1 ? 3 : 1,
-                                  .max_skipped = seed % 2 == 0 ? 1.0 : 0.5,
+                                  .max_weight = seed % 2 == 0 ? 1000 : 6,
                                   .min_cosine = seed % 4 == 0 ? 0.8 : 0.5};
     std::map<int, KnapsackChoice> found;
     for (const KnapsackChoice& choice : solve_knapsack(blocks, options)) {
       found.emplace(choice.skipped_weight, choice);
     }
-    const int all = 6 * (options.attention_weight + options.mlp_weight);
-    const int max_weight = static_cast<int>(all * options.max_skipped);
+    const int max_weight =
+        std::min(options.max_weight, 6 * (options.attention_weight + options.mlp_weight));
     Naive naive(blocks, options);
     for (int weight = 0; weight <= max_weight; ++weight) {
       const auto expected = naive.g(12, weight);
@@ -177,6 +179,34 @@ TEST(Knapsack, ComesCloseToTheBestOfAllSets) {
   RecordProperty("worst_of_optimum", std::to_string(worst));
   EXPECT_GT(sum / n, 0.97);
   EXPECT_GT(worst, 0.75);
+}
+
+// The best of all sets of whole layers that CLaSp's recursion can reach, naively.
+TEST(Knapsack, WholeLayersGoTogether) {
+  for (uint32_t seed = 0; seed < 8; ++seed) {
+    MadeUpBlocks blocks(6, seed);
+    const auto choices =
+        solve_knapsack(blocks, {.max_weight = 3, .min_cosine = -1, .whole_layers = true});
+    ASSERT_EQ(choices.size(), 4u);
+    for (const KnapsackChoice& choice : choices) {
+      int n_skipped = 0;
+      for (int layer = 0; layer < 6; ++layer) {
+        EXPECT_EQ(choice.layers.runs(attention_block(layer)), choice.layers.runs(mlp_block(layer)));
+        n_skipped += choice.layers.runs(mlp_block(layer)) ? 0 : 1;
+      }
+      EXPECT_EQ(n_skipped, choice.skipped_weight);
+      const double cosine = mean_cosine(blocks.run_set(choice.layers), blocks.full(12), blocks.n_embd());
+      EXPECT_NEAR(choice.cosine, cosine, 1e-12);
+    }
+    // One layer: the recursion leaves nothing to chance, so it is the best there is.
+    double best = -1;
+    for (int layer = 0; layer < 6; ++layer) {
+      const std::vector<BlockId> both = {attention_block(layer), mlp_block(layer)};
+      const auto states = blocks.run_set(LayerSet::full(6).without(both));
+      best = std::max(best, mean_cosine(states, blocks.full(12), blocks.n_embd()));
+    }
+    EXPECT_GT(choices[1].cosine, 0.9 * best);
+  }
 }
 
 TEST(Knapsack, FewerBranchesCostLess) {

@@ -13,8 +13,6 @@ namespace {
 constexpr std::array<std::string_view, 2> kSearches = {"neighbour", "published"};
 // Candidates are tried on the same tokens until the text has grown by so many.
 constexpr size_t kSameWindow = 256;
-// Longer between two drafts of a request, and it did not run.
-constexpr double kLongestStep = 5.0;
 
 bool is_published(const SwiftOptions& options) {
   return options.search == "published";
@@ -53,8 +51,7 @@ class SwiftSelector::Chooser final : public LayerChooser {
       : selector_(selector), request_(request) {}
 
   std::optional<DraftPlan> plan() override {
-    selector_.all_seconds_ += std::min(since_last_.seconds(), kLongestStep);
-    since_last_ = {};
+    selector_.time_.add_step(since_last_);
     const size_t n_text = request_.text().size();
     const bool has_window = end_ > static_cast<size_t>(selector_.options_.window) + 1;
     if (is_published(selector_.options_) || !has_window || n_text > end_ + kSameWindow) end_ = n_text;
@@ -74,6 +71,7 @@ SwiftSelector::SwiftSelector(const SwiftOptions& options, Executor& executor, co
     : options_(options),
       executor_(executor),
       costs_(costs),
+      time_(options.share),
       probe_(executor),
       search_(make_search(options, executor.model().config().n_layers)) {}
 
@@ -97,8 +95,7 @@ double SwiftSelector::score(double agreement, const LayerSet& layers, int n_cont
 void SwiftSelector::try_candidate(const RequestView& request, size_t end) {
   const auto window = static_cast<size_t>(options_.window);
   if (search_.ended() || end <= window + 1) return;
-  const bool is_limited = options_.share < 1 && search_.best().has_value();
-  if (is_limited && search_seconds_ + candidate_seconds_ > options_.share * all_seconds_) return;
+  if (search_.best().has_value() && !time_.allows(candidate_seconds_)) return;
   const Stopwatch watch;
   const LayerSet layers = layers_without(search_.propose());
   const AgreementWindow tokens{.request = &request, .end = end, .n = window};
@@ -106,7 +103,7 @@ void SwiftSelector::try_candidate(const RequestView& request, size_t end) {
   if (!agreement) return;
   search_.tell(score(*agreement, layers, static_cast<int>(request.text().size())));
   candidate_seconds_ = watch.seconds();
-  search_seconds_ += candidate_seconds_;
+  time_.use(candidate_seconds_);
 }
 
 }  // namespace forerun

@@ -27,6 +27,7 @@
 #include "core/stopwatch.h"
 #include "layers/agreement.h"
 #include "layers/layer_selector.h"
+#include "layers/time_share.h"
 #include "optimise/subset_search.h"
 
 namespace forerun {
@@ -65,10 +66,9 @@ class SwiftSelector final : public LayerSelector {
   SwiftOptions options_;
   Executor& executor_;
   const Calibration& costs_;
+  TimeShare time_;
   AgreementProbe probe_;
   SubsetSearch search_;
-  double search_seconds_ = 0;
-  double all_seconds_ = 0;        // of requests, searches included
   double candidate_seconds_ = 0;  // what the last one took
 };
 

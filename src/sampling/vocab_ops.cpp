@@ -228,6 +228,12 @@ double sum_exp(std::span<const float> logits, float max, float temperature) {
   return exp_total(logits.data(), logits.size(), max, temperature);
 }
 
+double probability_of(TokenId token, std::span<const float> logits) {
+  const float max = largest(logits);
+  const float logit = clean(logits[static_cast<size_t>(to_int(token))]);
+  return static_cast<double>(ieee::exp_nonpositive(logit - max)) / sum_exp(logits, max, 1.0f);
+}
+
 void log_softmax(std::span<const float> logits, float max, float temperature, std::span<float> out) {
   CHECK(out.size() == logits.size());
   const auto log_total = static_cast<float>(ieee::log(sum_exp(logits, max, temperature)));

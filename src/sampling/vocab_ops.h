@@ -78,6 +78,9 @@ void select_mass(std::span<const float> logits, const MassTarget& target, Select
 // Sum of exp((x - max) / temperature) over all logits x; `max` is the largest and finite.
 double sum_exp(std::span<const float> logits, float max, float temperature);
 
+// The probability of a token at temperature 1.
+double probability_of(TokenId token, std::span<const float> logits);
+
 // out[i] = log-softmax of logits / temperature, given the same `max`.
 void log_softmax(std::span<const float> logits, float max, float temperature, std::span<float> out);
 

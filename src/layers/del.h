@@ -1,0 +1,78 @@
+// Drafts that leave the model early, at a layer chosen by how often each would have been right:
+// DEL.
+//
+// Entezari Zarch et al., "DEL: Context-Aware Dynamic Exit Layer for Efficient Self-Speculative
+// Decoding", 2025. What every layer would say if the model ended there is compared with the
+// text; counts of hits and misses fade. The exit l and the length of drafts n are those with
+// the most expected tokens per layer run, E(n) / (L + n l), where E(n) = 1 + a_l E(n - 1), and
+// a draft stops where the exit is less sure than halfway between what it was on hits and on
+// misses.
+//
+// The paper looks at every verified token; here at the last ones every so many steps, since
+// what all layers say costs a pass through the head for each. Nothing that drafts computed is
+// kept for the verification, as the paper does it: verification computes all layers.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "budget/calibration.h"
+#include "layers/periodic.h"
+#include "model/executor.h"
+
+namespace forerun {
+
+struct DelOptions {
+  PeriodicOptions when;
+  int window = 4;       // of the last verifications, at most
+  double decay = 0.95;  // of counts, per token
+
+  void describe(OptionVisitor& visitor);
+};
+
+// What exits have said: hits and misses, fading.
+class ExitCounts {
+ public:
+  ExitCounts(int n_layers, double decay);
+
+  // At the exit behind `n_run` layers, 1 to n_layers - 1. A token of all exits, then fade().
+  void add(int n_run, bool is_hit, double confidence);
+  void fade();
+
+  struct Choice {
+    int n_run = 0;     // layers
+    int n_tokens = 0;  // to draft; 0: better none
+    std::optional<double> threshold;
+  };
+  Choice best() const;
+
+ private:
+  struct Counts {
+    double n = 0;
+    double confidence = 0;  // sum
+  };
+  struct Exit {
+    Counts hits;
+    Counts misses;
+  };
+  double decay_;
+  std::vector<Exit> exits_;  // [0]: behind the first layer
+};
+
+class DelSelector final : public PeriodicSelector {
+ public:
+  // The executor and the costs outlive it.
+  DelSelector(const DelOptions& options, Executor& executor, const Calibration& costs);
+
+ private:
+  bool look(const RequestView& request, size_t n_recent) override;
+  std::optional<DraftPlan> plan(int n_context) override;
+  double first_look_seconds() const override;
+
+  DelOptions options_;
+  Executor& executor_;
+  const Calibration& costs_;
+  ExitCounts counts_;
+};
+
+}  // namespace forerun

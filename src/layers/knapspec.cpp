@@ -1,0 +1,130 @@
+#include "layers/knapspec.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "budget/draft_value.h"
+
+namespace forerun {
+namespace {
+
+// Sets that are compared on more tokens.
+constexpr size_t kCompared = 4;
+// How much what is known counts after each draft: about the last fifty of them.
+constexpr double kKept = 0.98;
+
+int or_no_limit(int limit) {
+  return limit > 0 ? limit : std::numeric_limits<int>::max();
+}
+
+}  // namespace
+
+void KnapSpecOptions::describe(OptionVisitor& visitor) {
+  when.describe(visitor);
+  visitor.visit({.name = "cap", .help = "Share of the weight of all blocks that may be left out"}, cap,
+                {0.0, 1.0});
+  visitor.visit({.name = "cosine", .help = "Likeness below which a branch is dropped"}, min_cosine,
+                {-1.0, 1.0});
+  visitor.visit({.name = "branches", .help = "Branches of the dynamic programme (0: all)"}, branches,
+                {0, 4096});
+  visitor.visit({.name = "window", .help = "Tokens it looks at, of the last verifications"}, window,
+                {1, 64});
+  visitor.visit({.name = "check", .help = "Tokens to compare the best sets on (0: as published)"}, check,
+                {0, 256});
+}
+
+BlockWeights block_weights(const Calibration& costs, int n_layers, int n_context) {
+  const double attention = costs.blocks.attention + costs.curve.attention(1, n_context) / n_layers;
+  const double mlp = costs.blocks.mlp;
+  const double ratio = mlp > 0 && attention > 0 ? attention / mlp : 1;
+  return {.attention = std::max(1, static_cast<int>(std::lround(ratio))),
+          .mlp = std::max(1, static_cast<int>(std::lround(1 / ratio)))};
+}
+
+std::vector<KnapsackChoice> knapspec_choices(BlockStates& states, const KnapSpecOptions& options,
+                                             const Calibration& costs, int n_context) {
+  const BlockWeights weights = block_weights(costs, states.n_layers(), n_context);
+  const int all = states.n_layers() * (weights.attention + weights.mlp);
+  return solve_knapsack(states, {.attention_weight = weights.attention,
+                                 .mlp_weight = weights.mlp,
+                                 .max_weight = static_cast<int>(all * options.cap),
+                                 .min_cosine = options.min_cosine,
+                                 .max_branches = or_no_limit(options.branches)});
+}
+
+KnapSpecSelector::KnapSpecSelector(const KnapSpecOptions& options, Executor& executor,
+                                   const Calibration& costs)
+    : PeriodicSelector(options.when),
+      options_(options),
+      executor_(executor),
+      costs_(costs),
+      probe_(executor) {}
+
+double KnapSpecSelector::first_look_seconds() const {
+  const int n_rows = std::min(options_.branches > 0 ? options_.branches : 64, 64) * options_.window;
+  return 2 * costs_.curve.rows(n_rows);
+}
+
+double KnapSpecSelector::value(const Chosen& chosen, int n_context) const {
+  const double seconds = draft_seconds(costs_, chosen.layers, n_context);
+  return best_draft(costs_, chosen.n_agreed / chosen.n_tested, seconds, n_context).tokens_per_second;
+}
+
+bool KnapSpecSelector::look(const RequestView& request, size_t n_recent) {
+  const size_t n_text = request.text().size();
+  const auto n_context = static_cast<int>(n_text);
+  const size_t n = std::min({n_recent, static_cast<size_t>(options_.window), n_text - 1});
+  if (n == 0) return false;
+  TextBlockStates states(executor_, request, n_text, n);
+  const auto choices = knapspec_choices(states, options_, costs_, n_context);
+  const auto first_value = [&](const KnapsackChoice& choice) {
+    return value(counted(choice.layers, choice.agreement, n), n_context);
+  };
+  std::vector<const KnapsackChoice*> best;
+  for (const KnapsackChoice& choice : choices) best.push_back(&choice);
+  std::stable_sort(best.begin(), best.end(),
+                   [&](const auto* a, const auto* b) { return first_value(*a) > first_value(*b); });
+  best.resize(std::min(options_.check > 0 ? kCompared : 1, best.size()));
+
+  chosen_.reset();
+  for (const KnapsackChoice* choice : best) {
+    const Chosen candidate = checked(request, *choice, n);
+    if (!chosen_ || value(candidate, n_context) > value(*chosen_, n_context)) chosen_ = candidate;
+  }
+  return true;
+}
+
+// `n_tokens`: what the programme looked at.
+KnapSpecSelector::Chosen KnapSpecSelector::checked(const RequestView& request,
+                                                   const KnapsackChoice& choice, size_t n_tokens) {
+  const size_t n_text = request.text().size();
+  const size_t n = std::min(static_cast<size_t>(options_.check), n_text - 1);
+  const AgreementWindow window{.request = &request, .end = n_text, .n = n};
+  const auto agreement = n > n_tokens ? probe_.measure(choice.layers, {&window, 1}) : std::nullopt;
+  return agreement ? counted(choice.layers, *agreement, n)
+                   : counted(choice.layers, choice.agreement, n_tokens);
+}
+
+// A few tokens tell little: as if one more had been seen to agree and one not to.
+KnapSpecSelector::Chosen KnapSpecSelector::counted(const LayerSet& layers, double agreement,
+                                                   size_t n_tokens) {
+  const auto n = static_cast<double>(n_tokens);
+  return {.layers = layers, .n_agreed = agreement * n + 1, .n_tested = n + 2};
+}
+
+std::optional<DraftPlan> KnapSpecSelector::plan(int n_context) {
+  if (!chosen_) return std::nullopt;
+  const double seconds = draft_seconds(costs_, chosen_->layers, n_context);
+  const double chance = chosen_->n_agreed / chosen_->n_tested;
+  const int n_tokens = best_draft(costs_, chance, seconds, n_context).n_tokens;
+  if (n_tokens == 0) return std::nullopt;
+  return DraftPlan{.layers = chosen_->layers, .max_tokens = n_tokens};
+}
+
+void KnapSpecSelector::observe(const ChainOutcome& outcome) {
+  if (!chosen_) return;
+  chosen_->n_agreed = kKept * chosen_->n_agreed + outcome.n_agreed;
+  chosen_->n_tested = kKept * chosen_->n_tested + outcome.n_tested;
+}
+
+}  // namespace forerun

@@ -1,0 +1,79 @@
+// The layer set as a knapsack, chosen anew as the text goes on: KnapSpec.
+//
+// "KnapSpec: Self-Speculative Decoding via Adaptive Layer Selection as a Knapsack Problem".
+// Every so many steps the dynamic programme (knapsack.h) runs over the tokens of the last few
+// verifications, with the weights that attention and MLP have at this length of the text. Of
+// the sets that come of it, one for each weight, the one is taken that gives the most tokens
+// per time at its best length of draft (budget/draft_value.h); not to draft is one of the
+// choices.
+//
+// Where this differs from the published program: agreement on five verifications' tokens says
+// little (most sets have all of them right), so the best few sets are compared on `check`
+// tokens more; drafts then count too, and change the length of the next ones. The programme is
+// kept to `branches` branches of `window` tokens (0: no limit), and its time to a share of the
+// requests'. `cap` is the share of the weight that may be left out: the authors' is a half.
+#pragma once
+
+#include <optional>
+
+#include "budget/calibration.h"
+#include "layers/agreement.h"
+#include "layers/knapsack.h"
+#include "layers/periodic.h"
+
+namespace forerun {
+
+struct KnapSpecOptions {
+  PeriodicOptions when;
+  double cap = 1.0;         // share of the weight that may be left out
+  double min_cosine = 0.5;  // of a branch to be kept
+  int branches = 8;         // 0: all
+  int window = 4;           // of the last verifications, at most
+  int check = 64;           // tokens that the best sets are compared on; 0: as published
+
+  void describe(OptionVisitor& visitor);
+};
+
+// The weights of blocks behind `n_context` tokens: 1 for the cheaper kind, and as often that as
+// it costs for the other.
+struct BlockWeights {
+  int attention;
+  int mlp;
+};
+BlockWeights block_weights(const Calibration& costs, int n_layers, int n_context);
+
+// What can be left out, by rising weight; the programme of `options` over `states` of a text
+// with `n_context` tokens.
+std::vector<KnapsackChoice> knapspec_choices(BlockStates& states, const KnapSpecOptions& options,
+                                             const Calibration& costs, int n_context);
+
+class KnapSpecSelector final : public PeriodicSelector {
+ public:
+  // The executor and the costs outlive it.
+  KnapSpecSelector(const KnapSpecOptions& options, Executor& executor, const Calibration& costs);
+
+ private:
+  // A set that drafts, and how often what it drafts is right.
+  struct Chosen {
+    LayerSet layers;
+    double n_agreed;
+    double n_tested;
+  };
+
+  bool look(const RequestView& request, size_t n_recent) override;
+  std::optional<DraftPlan> plan(int n_context) override;
+  void observe(const ChainOutcome& outcome) override;
+  double first_look_seconds() const override;
+
+  static Chosen counted(const LayerSet& layers, double agreement, size_t n_tokens);
+  Chosen checked(const RequestView& request, const KnapsackChoice& choice, size_t n_tokens);
+  double value(const Chosen& chosen, int n_context) const;
+
+  KnapSpecOptions options_;
+  Executor& executor_;
+  const Calibration& costs_;
+  AgreementProbe probe_;
+  std::optional<Chosen> chosen_;  // nullopt: nothing yet
+};
+
+}  // namespace forerun

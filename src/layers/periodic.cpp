@@ -1,0 +1,79 @@
+#include "layers/periodic.h"
+
+#include <algorithm>
+#include <array>
+
+#include "core/error.h"
+
+namespace forerun {
+namespace {
+
+// The published program looks at the steps 2 to 6 of every 64: by then a request's text is
+// no longer its prompt's.
+constexpr int kFirstLook = 6;
+constexpr size_t kRecentSteps = 5;
+// Looks in vain make the next ones rarer, by so many times at most.
+constexpr int kMaxDoublings = 6;
+
+}  // namespace
+
+void PeriodicOptions::describe(OptionVisitor& visitor) {
+  visitor.visit({.name = "interval", .help = "Steps between two choices"}, interval, {1, 100000});
+  visitor.visit({.name = "share", .help = "Share of the time that choosing may take (1: no limit)"},
+                share, {0.0, 1.0});
+}
+
+class PeriodicSelector::Chooser final : public LayerChooser {
+ public:
+  Chooser(PeriodicSelector& selector, const RequestView& request)
+      : selector_(selector), request_(request) {}
+
+  std::optional<DraftPlan> plan() override {
+    selector_.time_.add_step(since_last_);
+    if (selector_.n_pause_ > 0) --selector_.n_pause_;
+    if (n_steps_ >= n_until_look_ && selector_.n_pause_ == 0) look();
+    sizes_[static_cast<size_t>(n_steps_++) % kRecentSteps] = request_.text().size();
+    return selector_.plan(static_cast<int>(request_.text().size()));
+  }
+  void observe(const ChainOutcome& outcome) override { selector_.observe(outcome); }
+
+ private:
+  void look() {
+    const double expected = selector_.look_seconds_.value_or(selector_.first_look_seconds());
+    if (!selector_.time_.allows(expected)) return;
+    const size_t oldest = sizes_[static_cast<size_t>(n_steps_) % kRecentSteps];
+    const Stopwatch watch;
+    const bool has_looked = try_to_look(request_.text().size() - oldest);
+    selector_.look_seconds_ = watch.seconds();
+    selector_.time_.use(watch.seconds());
+    const bool is_vain = !has_looked || !selector_.plan(static_cast<int>(request_.text().size()));
+    selector_.n_vain_ = is_vain ? std::min(selector_.n_vain_ + 1, kMaxDoublings) : 0;
+    selector_.n_pause_ = is_vain ? selector_.options_.interval << selector_.n_vain_ : 0;
+    n_until_look_ = n_steps_ + selector_.options_.interval;
+  }
+
+  bool try_to_look(size_t n_recent) {
+    try {
+      return selector_.look(request_, n_recent);
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::kContextFull) throw;
+      return false;
+    }
+  }
+
+  PeriodicSelector& selector_;
+  const RequestView& request_;
+  Stopwatch since_last_;
+  int n_steps_ = 0;
+  int n_until_look_ = kFirstLook;
+  std::array<size_t, kRecentSteps> sizes_{};  // of the text at the last steps
+};
+
+PeriodicSelector::PeriodicSelector(const PeriodicOptions& options)
+    : options_(options), time_(options.share) {}
+
+std::unique_ptr<LayerChooser> PeriodicSelector::begin(const RequestView& request) {
+  return std::make_unique<Chooser>(*this, request);
+}
+
+}  // namespace forerun

@@ -1,0 +1,47 @@
+// Selectors that look at the text every so many steps, and draft with what they saw until they
+// look again: when, and how much time that may take, is theirs in common.
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "core/option_visitor.h"
+#include "layers/layer_selector.h"
+#include "layers/time_share.h"
+
+namespace forerun {
+
+struct PeriodicOptions {
+  int interval = 64;    // steps between two looks at a request
+  double share = 0.03;  // of the time, for looking; 1: no limit
+
+  void describe(OptionVisitor& visitor);
+};
+
+class PeriodicSelector : public LayerSelector {
+ public:
+  std::unique_ptr<LayerChooser> begin(const RequestView& request) final;
+
+ protected:
+  explicit PeriodicSelector(const PeriodicOptions& options);
+
+  // Looks at a request's text, of which `n_recent` tokens came with the last few steps. Runs
+  // passes. false: there is too little text. May throw Error{kContextFull}: no room now.
+  virtual bool look(const RequestView& request, size_t n_recent) = 0;
+  // What to draft with behind `n_context` tokens, after what was seen, if anything was.
+  virtual std::optional<DraftPlan> plan(int n_context) = 0;
+  virtual void observe(const ChainOutcome& /*outcome*/) {}
+  // Seconds the next look will take, as far as is known before the first.
+  virtual double first_look_seconds() const = 0;
+
+ private:
+  class Chooser;
+
+  PeriodicOptions options_;
+  TimeShare time_;
+  std::optional<double> look_seconds_;  // of the last
+  int n_vain_ = 0;                      // looks in a row after which there was no plan
+  int n_pause_ = 0;                     // steps of any request to go before the next look
+};
+
+}  // namespace forerun

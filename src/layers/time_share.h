@@ -1,0 +1,34 @@
+// Keeps work that is done beside requests to a share of their time.
+#pragma once
+
+#include <algorithm>
+
+#include "core/stopwatch.h"
+
+namespace forerun {
+
+class TimeShare {
+ public:
+  // Of the time; 1: no limit.
+  explicit TimeShare(double share) : share_(share) {}
+
+  // A request was at work since the watch was started, or started again here.
+  void add_step(Stopwatch& since_last) {
+    all_seconds_ += std::min(since_last.seconds(), kLongestStep);
+    since_last = {};
+  }
+  bool allows(double seconds) const {
+    return share_ >= 1 || used_seconds_ + seconds <= share_ * all_seconds_;
+  }
+  void use(double seconds) { used_seconds_ += seconds; }
+
+ private:
+  // Longer between two steps of a request, and it did not run.
+  static constexpr double kLongestStep = 5.0;
+
+  double share_;
+  double all_seconds_ = 0;  // of requests, what was used included
+  double used_seconds_ = 0;
+};
+
+}  // namespace forerun
