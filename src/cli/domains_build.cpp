@@ -110,7 +110,7 @@ int cells_for(const std::vector<DomainPrompts>& domains, const BuildOptions& opt
   for (const DomainPrompts& domain : domains) {
     std::vector<size_t> lengths;
     for (const auto& prompt : domain.prompts) lengths.push_back(prompt.size());
-    std::sort(lengths.rbegin(), lengths.rend());
+    std::sort(lengths.rbegin(), lengths.rend());  // the longest first
     const size_t n_texts = std::min(lengths.size(), static_cast<size_t>(options.n_texts));
     // The answers twice: committed, and as a candidate has them.
     size_t n = 2 * n_texts * static_cast<size_t>(options.n_tokens + 1);
@@ -128,13 +128,7 @@ void read_states(Executor& executor, std::vector<DomainPrompts>& domains) {
   WorkProgress progress("reading prompts");
   for (DomainPrompts& domain : domains) {
     for (const auto& prompt : domain.prompts) {
-      auto state = read_prompt_state(executor, prompt);
-      if (!state) {
-        fail(ErrorCode::kContextFull,
-             "a prompt of {} has {} tokens but the context holds {}: use a larger one (-c {})",
-             domain.name, prompt.size(), executor.cells().n_cells(), prompt.size());
-      }
-      domain.states.push_back(std::move(*state));
+      domain.states.push_back(read_prompt_state(executor, prompt).value());
       n_read += prompt.size();
       progress.show(static_cast<double>(n_read) / static_cast<double>(n_all), ", " + domain.name);
     }
@@ -213,10 +207,7 @@ void build(const BuildOptions& options) {
   const LoadedModel loaded = load_model(resolve_model(options.model.model), options.model.device,
                                         [&](double share) { engine.progress("loading", share); });
   std::vector<DomainPrompts> domains = by_domain(prompts, loaded);
-  const int n_cells =
-      options.model.n_context > 0 ? options.model.n_context : cells_for(domains, options);
-  Executor executor(loaded.model,
-                    {.kv = {.n_cells = n_cells, .type = kv_type_named(options.model.kv_type)}});
+  Executor executor(loaded.model, {.kv = {.n_cells = cells_for(domains, options)}});
   const Calibration costs = calibrated(
       executor, {.progress = [&](double share) { engine.progress("measuring this machine", share); }});
   read_states(executor, domains);
@@ -289,7 +280,6 @@ void add_domains_build_command(CLI::App& domains) {
       ->check(CLI::Range(1, 1000000))
       ->capture_default_str();
   add_model_options(*command, options->model);
-  add_context_options(*command, options->model);
   command->callback([options] { build(*options); });
 }
 

@@ -11,7 +11,7 @@ namespace forerun {
 namespace {
 
 constexpr std::array<std::string_view, 3> kFallbacks = {"none", "nearest", "uniform"};
-// Every other layer, which is what the published code falls back to.
+// Half of the blocks; the published code leaves out every other layer.
 constexpr double kUniformSkip = 0.5;
 
 DomainFile load_for(const std::string& path, const Model& model) {
