@@ -110,23 +110,24 @@ TEST(SelfDraft, LayersByPrompt) {
   const TempDir folder;
   write_domains(*test::load_model(model_file("smollm2")), folder.file("domains.json"));
   Engine engine = make_engine("smollm2", 2);
-  SpeculationOptions options;
-  options.method = "knnssd";
-  options.options = {{"knnssd-domains", folder.file("domains.json").string()}};
-  const SpeculationId drafting = engine.add_speculation(options);
-  std::string longer;
-  for (int i = 0; i < 30; ++i) longer += "The ship was slow and old. ";
-  for (const std::string& prompt : {std::string("One, two, three, four,"), longer}) {
-    Request request = request_for(engine, 0, 1);
-    request.prompt = engine.tokenize(prompt);
-    const Generation plain = engine.generate(request);
-    engine.forget_contexts();
-    request.speculation = drafting;
-    const RequestId beside = engine.submit(request_for(engine, 0, 2));
-    const Generation drafted = engine.generate(request);
-    EXPECT_EQ(drafted.tokens, plain.tokens);
-    EXPECT_GT(drafted.speculation.total().n_accepted, 0);
-    while (!engine.take(beside)) engine.step();
+  for (const char* method : {"knnssd", "auto"}) {
+    SpeculationOptions options;
+    options.method = method;
+    options.options = {{"auto-layers", "knnssd"},
+                       {"knnssd-domains", folder.file("domains.json").string()}};
+    const SpeculationId drafting = engine.add_speculation(options);
+    for (const char* prompt : {"One, two, three, four,", "The ship was slow and old. The sea was"}) {
+      Request request = request_for(engine, 0, 1);
+      request.prompt = engine.tokenize(prompt);
+      const Generation plain = engine.generate(request);
+      engine.forget_contexts();
+      request.speculation = drafting;
+      const RequestId beside = engine.submit(request_for(engine, 0, 2));
+      const Generation drafted = engine.generate(request);
+      EXPECT_EQ(drafted.tokens, plain.tokens) << method;
+      EXPECT_GT(drafted.speculation.total().n_accepted, 0) << method;
+      while (!engine.take(beside)) engine.step();
+    }
   }
 }
 

@@ -6,7 +6,6 @@
 #include "budget/auto_budget.h"
 #include "budget/roofline_budget.h"
 #include "core/error.h"
-#include "draft/mixed.h"
 
 namespace forerun {
 namespace {
@@ -21,20 +20,6 @@ std::optional<int> parse_size(const std::string& text) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), size);
   if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
   return size >= 1 && size <= kLargestTree ? std::optional(size) : std::nullopt;
-}
-
-// What `auto` drafts with: continuations from the text and from datastores, and those of the
-// longest match in the text. Which of them pay is for the budget to say.
-std::unique_ptr<DraftMethod> make_auto_method(MethodOptions options, const DraftResources& resources) {
-  // More than its authors draft: the budget prunes. Answers are kept in datastores, if the
-  // user names one, and not here.
-  options.suffix.factor = 4.0;
-  options.suffix.offset = 4.0;
-  options.suffix.max_answers = 0;
-  std::vector<std::unique_ptr<DraftMethod>> methods;
-  methods.push_back(make_method("sssd", options, resources));
-  methods.push_back(make_method("suffix", options, resources));
-  return std::make_unique<MixedMethod>(std::move(methods));
 }
 
 std::unique_ptr<TreeBudget> make_budget(const std::string& tree,
@@ -70,18 +55,14 @@ Speculator::Speculator(const SpeculationOptions& options, const Resources& resou
                                        .executor = &resources.executor,
                                        .costs = resources.costs,
                                        .seed = 0};
-  const bool is_auto = options.method == "auto";
-  if (is_auto) {
-    method_ = make_auto_method(method_options, draft_resources);
-  } else {
-    method_ = make_method(options.method, method_options, draft_resources);
-  }
+  method_ = make_method(options.method, method_options, draft_resources);
   if (resources.executor.min_rows() > 1 && method_->needs_trees()) {
     fail(ErrorCode::kInvalidArgument,
          "exact text on a GPU leaves no room for the trees of {}: choose another method",
          options.method);
   }
-  const std::string usual = is_auto || options.method == "sssd" ? "auto" : "own";
+  const bool sizes_itself = options.method != "auto" && options.method != "sssd";
+  const std::string usual = sizes_itself ? "own" : "auto";
   budget_ = make_budget(options.tree.empty() ? usual : options.tree, resources);
 }
 

@@ -14,7 +14,7 @@ std::vector<BenchPrompt> many_prompts() {
   std::vector<BenchPrompt> prompts;
   for (int i = 0; i < 200; ++i) {
     prompts.push_back(
-        {.id = std::to_string(i), .category = std::string(1, 'a' + i % 5), .turns = {"?"}});
+        {.id = std::to_string(i), .category = std::to_string(i % 5), .turns = {"?"}});
   }
   return prompts;
 }

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "bench/llama_method.h"
+#include "core/error.h"
 #include "core/stopwatch.h"
 #include "engine/model_names.h"
 
@@ -58,6 +59,27 @@ void converse(const Engine& engine, SpecMethod& method, std::span<Dialogue> dial
   for (size_t turn = 0; turn < n_turns; ++turn) answer(engine, method, dialogues, turn);
 }
 
+// A method, perhaps with options of its own: "swift", "swift:search=published:share=1".
+SpeculationOptions with_variant(SpeculationOptions options, std::string_view text) {
+  const auto take = [&] {
+    const size_t end = text.find(':');
+    const std::string_view part = text.substr(0, end);
+    text.remove_prefix(end == text.npos ? text.size() : end + 1);
+    return std::string(part);
+  };
+  options.method = take();
+  while (!text.empty()) {
+    const std::string part = take();
+    const size_t equals = part.find('=');
+    if (equals == part.npos) {
+      fail(ErrorCode::kInvalidArgument, "'{}' is no option of {}: give it as NAME=VALUE", part,
+           options.method);
+    }
+    options.options[options.method + "-" + part.substr(0, equals)] = part.substr(equals + 1);
+  }
+  return options;
+}
+
 // What each method of ours learns stays with it.
 void add_own_methods(const SpecBenchOptions& options, Engine& engine, Methods& methods) {
   std::vector<std::string> names{"none"};
@@ -65,8 +87,7 @@ void add_own_methods(const SpecBenchOptions& options, Engine& engine, Methods& m
     if (name != "none") names.push_back(name);
   }
   for (const std::string& name : names) {
-    SpeculationOptions speculation = options.engine.speculation;
-    speculation.method = name;
+    SpeculationOptions speculation = with_variant(options.engine.speculation, name);
     if (!options.live_folder.empty()) speculation.live_datastore = options.live_folder / name;
     methods.push_back(
         make_forerun_method(engine, name, engine.add_speculation(speculation), options.generation));

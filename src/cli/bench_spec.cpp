@@ -156,7 +156,9 @@ void add_bench_spec_command(CLI::App& bench) {
       ->add_option("--prompts", options->prompts,
                    "JSONL file: Spec-Bench's form (category, turns), prompt fields, GSM8K, MBPP")
       ->required();
-  command->add_option("--methods", options->methods, "Methods, separated by commas")
+  command
+      ->add_option("--methods", options->methods,
+                   "Methods, separated by commas; options of one: swift:search=published:share=1")
       ->delimiter(',')
       ->capture_default_str();
   command->add_option("--llama-server", options->llama_server.program,

@@ -55,10 +55,10 @@ SpeculationOptions SpeculationFlags::options() const {
 
 void add_speculation_options(CLI::App& command, SpeculationFlags& flags) {
   const char* group = "Drafting (how fast the answer comes, not what it says)";
-  std::string methods = "Where drafts come from:\nauto    whatever pays here, or nothing";
-  std::vector<std::string> names{"auto"};
+  std::string methods = "Where drafts come from:";
+  std::vector<std::string> names;
   for (const MethodInfo& method : draft_methods()) {
-    methods += fmt::format("\n{:<7} {}", method.name, method.summary);
+    methods += fmt::format("\n{:<8} {}", method.name, method.summary);
     names.emplace_back(method.name);
   }
   command.add_option("--spec", flags.chosen.method, methods)

@@ -59,6 +59,9 @@ struct DraftJob {
   Drafter* drafter;
   DraftLimits limits;
   DraftTree* tree;  // empty
+  // Tokens per second that the request gets anyway, by other drafts; 0: nothing is known. For
+  // methods whose drafts take time.
+  double rival_rate = 0;
 };
 
 class DraftMethod {

@@ -12,6 +12,8 @@
 
 #include "core/check.h"
 #include "core/error.h"
+#include "draft/hybrid.h"
+#include "draft/mixed.h"
 
 namespace forerun {
 namespace {
@@ -39,16 +41,45 @@ Executor& executor_of(const DraftResources& resources) {
   return *resources.executor;
 }
 
+std::unique_ptr<DraftMethod> make_self(const SelfDraftOptions& options, const DraftResources& resources,
+                                       std::unique_ptr<LayerSelector> selector) {
+  return std::make_unique<SelfMethod>(
+      options, executor_of(resources), std::move(selector),
+      resources.gates ? std::make_unique<DraftGate>(resources.costs()) : nullptr);
+}
+
 // A method whose layers `Selector` chooses.
 template <typename Selector, auto kOptions>
 std::unique_ptr<DraftMethod> make_self(const MethodOptions& options, const DraftResources& resources) {
-  Executor& executor = executor_of(resources);
   const auto& chosen = options.*kOptions;
-  return std::make_unique<SelfMethod>(
-      chosen.draft, executor, std::make_unique<Selector>(chosen.layers, executor, resources.costs()));
+  return make_self(chosen.draft, resources,
+                   std::make_unique<Selector>(chosen.layers, executor_of(resources), resources.costs()));
+}
+
+// What `auto` drafts with: continuations from the text and from datastores, those of the
+// longest match in the text, and the model itself. Which of them pay is for the budget and the
+// gate to say.
+std::unique_ptr<DraftMethod> make_auto(const MethodOptions& given, const DraftResources& resources) {
+  MethodOptions options = given;
+  // More than its authors draft: the budget prunes. Answers are kept in datastores, if the
+  // user names one, and not here.
+  options.suffix.factor = 4.0;
+  options.suffix.offset = 4.0;
+  options.suffix.max_answers = 0;
+  std::vector<std::unique_ptr<DraftMethod>> texts;
+  texts.push_back(make_method("sssd", options, resources));
+  texts.push_back(make_method("suffix", options, resources));
+  auto mixed = std::make_unique<MixedMethod>(std::move(texts));
+  if (given.automatic.layers == "none") return mixed;
+  DraftResources gated = resources;
+  gated.gates = true;
+  return std::make_unique<HybridMethod>(
+      std::move(mixed), make_method(given.automatic.layers, options, gated), resources.costs());
 }
 
 constexpr auto kMethods = std::to_array<MethodInfo>({
+    {"auto", "Whatever pays here, or nothing", describe<&MethodOptions::automatic>, make_auto,
+     /*uses_model=*/true},
     {"none", "No drafts: one token per pass", [](MethodOptions&, OptionVisitor&) {},
      [](const MethodOptions&, const DraftResources&) -> std::unique_ptr<DraftMethod> {
        return std::make_unique<NoMethod>();
@@ -85,10 +116,9 @@ constexpr auto kMethods = std::to_array<MethodInfo>({
     {"uniform", "The model itself with blocks left out, spread evenly",
      describe<&MethodOptions::uniform>,
      [](const MethodOptions& options, const DraftResources& resources) -> std::unique_ptr<DraftMethod> {
-       Executor& executor = executor_of(resources);
-       const int n_layers = executor.model().config().n_layers;
-       return std::make_unique<SelfMethod>(
-           options.uniform.draft, executor,
+       const int n_layers = executor_of(resources).model().config().n_layers;
+       return make_self(
+           options.uniform.draft, resources,
            std::make_unique<FixedLayers>(uniform_layers(n_layers, options.uniform.layers.skip)));
      },
      /*uses_model=*/true},
@@ -98,10 +128,9 @@ constexpr auto kMethods = std::to_array<MethodInfo>({
     {"knnssd", "KNN-SSD: the model itself with blocks left out, by what the prompt is about",
      describe<&MethodOptions::knnssd>,
      [](const MethodOptions& options, const DraftResources& resources) -> std::unique_ptr<DraftMethod> {
-       Executor& executor = executor_of(resources);
-       return std::make_unique<SelfMethod>(
-           options.knnssd.draft, executor,
-           std::make_unique<KnnSelector>(options.knnssd.layers, executor.model()));
+       return make_self(
+           options.knnssd.draft, resources,
+           std::make_unique<KnnSelector>(options.knnssd.layers, executor_of(resources).model()));
      },
      /*uses_model=*/true},
     {"knapspec", "KnapSpec: the same, the blocks chosen as a knapsack of what they cost",
@@ -226,6 +255,15 @@ class Setting : public OptionVisitor {
 
 std::span<const MethodInfo> draft_methods() {
   return kMethods;
+}
+
+void AutoOptions::describe(OptionVisitor& visitor) {
+  std::vector<std::string_view> choices{"none"};
+  for (const MethodInfo& method : kMethods) {
+    if (method.uses_model && method.name != "auto") choices.push_back(method.name);
+  }
+  visitor.visit({.name = "layers", .help = "How the model itself drafts where that pays"}, layers,
+                choices);
 }
 
 void UniformOptions::describe(OptionVisitor& visitor) {

@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "core/option_visitor.h"
@@ -35,6 +36,8 @@ struct DraftResources {
   Executor* executor = nullptr;
   std::function<const Calibration&()> costs = {};
   uint64_t seed = 0;  // of whatever a method picks at random
+  // Whether drafts that take passes of the model are made only where they pay.
+  bool gates = false;
 };
 
 struct UniformOptions {
@@ -55,6 +58,13 @@ struct SelfMethodOptions {
   }
 };
 
+struct AutoOptions {
+  // The method whose layers the model drafts with where that pays, or "none".
+  std::string layers = "knapspec";
+
+  void describe(OptionVisitor& visitor);
+};
+
 // As in KnapSpec's program and its re-implementations of others.
 inline constexpr SelfDraftOptions kExitBelow07 = {.tokens = 10, .threshold = 0.7, .siblings = false};
 // As in KNN-SSD's.
@@ -62,6 +72,7 @@ inline constexpr SelfDraftOptions kKnnDraft = {.tokens = 12, .threshold = 0.8, .
 
 // The options of all methods.
 struct MethodOptions {
+  AutoOptions automatic;
   PldOptions pld;
   RestOptions rest;
   PiaOptions pia;

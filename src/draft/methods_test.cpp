@@ -99,7 +99,7 @@ TEST(Methods, SayWhatIsWrong) {
   EXPECT_EQ(setting("jacobi-text-ngrams", "1"), "jacobi-text-ngrams is '1': choose true or false");
   EXPECT_EQ(setting("ngram", "3"), "there is no drafting option 'ngram'");
   EXPECT_THAT(message([&] { make_method("eagle", options, {}); }),
-              testing::StartsWith("there is no drafting method 'eagle': choose one of none, pld"));
+              testing::StartsWith("there is no drafting method 'eagle': choose one of auto, none, pld"));
   options.pia.branch = -1;
   EXPECT_EQ(message([&] { make_method("pia", options, {}); }),
             "pia-branch is -1: choose a number from 1 to 256");

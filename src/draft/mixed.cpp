@@ -20,7 +20,7 @@ class MixedDrafter final : public Drafter {
       part_.clear();
       drafters_[static_cast<size_t>(i)]->draft({.max_nodes = share, .max_depth = limits.max_depth},
                                                part_);
-      lay_over(part_, static_cast<uint8_t>(1u << i), tree);
+      tree.lay_over(part_, static_cast<uint8_t>(1u << i));
     }
   }
   void observe(const DraftTree& tree, const TargetTokens& target) override {
@@ -34,20 +34,8 @@ class MixedDrafter final : public Drafter {
   }
 
  private:
-  void lay_over(const DraftTree& part, uint8_t proposer, DraftTree& tree) {
-    places_.clear();
-    for (DraftNode node : part.nodes()) {
-      if (node.parent != kRoot) node.parent = places_[static_cast<size_t>(node.parent)];
-      node.proposers = proposer;
-      const auto known = tree.find_child(node.parent, node.token);
-      if (known) tree.propose_again(*known, node);
-      places_.push_back(known ? *known : tree.add(node));
-    }
-  }
-
   std::vector<std::unique_ptr<Drafter>> drafters_;
   DraftTree part_;
-  std::vector<int32_t> places_;  // of the part's nodes in the tree
 };
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "core/check.h"
+#include "core/stopwatch.h"
 #include "model/scratch_guard.h"
 
 namespace forerun {
@@ -54,7 +55,11 @@ class SelfMethod::SelfDrafter final : public Drafter {
   }
   // It sees the request's text; what is left to do is to learn from it.
   void append(std::span<const TokenId> tokens) override {
-    if (!chain_.empty()) chooser_->observe(outcome(tokens));
+    if (!chain_.empty()) {
+      const ChainOutcome became = outcome(tokens);
+      chooser_->observe(became);
+      if (method_.gate_ != nullptr) method_.gate_->observe(became);
+    }
     chain_.clear();
   }
 
@@ -90,9 +95,8 @@ struct SelfMethod::Chain {
   const RequestView* request;
   DraftLimits limits;
   DraftTree* tree;
-  LayerSet layers;
+  DraftPlan plan;
   int max_tokens;
-  double threshold;
   SamplerState state;
   TokenId token;        // to be read next
   NodeId cell;          // where
@@ -101,8 +105,8 @@ struct SelfMethod::Chain {
 };
 
 SelfMethod::SelfMethod(const SelfDraftOptions& options, Executor& executor,
-                       std::unique_ptr<LayerSelector> selector)
-    : options_(options), executor_(executor), selector_(std::move(selector)) {}
+                       std::unique_ptr<LayerSelector> selector, std::unique_ptr<DraftGate> gate)
+    : options_(options), executor_(executor), selector_(std::move(selector)), gate_(std::move(gate)) {}
 
 SelfMethod::~SelfMethod() = default;
 
@@ -115,30 +119,40 @@ void SelfMethod::draft(std::span<const DraftJob> jobs) {
   std::vector<ScratchGuard> guards;
   for (const DraftJob& job : jobs) {
     auto& drafter = static_cast<SelfDrafter&>(*job.drafter);
-    drafter.chain().clear();
-    const auto plan = drafter.chooser().plan();
-    if (!plan || plan->max_tokens <= 0) continue;
-    const RequestView& request = drafter.request();
-    guards.emplace_back(executor_.cells(), request.sequence());
-    const auto cell = executor_.cells().extend(request.sequence());
-    if (!cell) continue;
-    chains_.push_back({.drafter = &drafter,
-                       .request = &request,
-                       .limits = job.limits,
-                       .tree = job.tree,
-                       .layers = plan->layers,
-                       .max_tokens = std::min({options_.tokens, job.limits.max_depth, plan->max_tokens}),
-                       .threshold = plan->threshold.value_or(options_.threshold),
-                       .state = request.state(),
-                       .token = request.text().back(),
-                       .cell = *cell});
+    const auto chosen = plan(drafter, job);
+    if (!chosen) continue;
+    guards.emplace_back(executor_.cells(), drafter.request().sequence());
+    begin_chain(drafter, *chosen, job);
   }
   for (;;) {
     const auto open = std::find_if(chains_.begin(), chains_.end(),
                                    [](const Chain& chain) { return !chain.is_complete; });
     if (open == chains_.end()) return;
-    forward(open->layers);
+    forward(open->plan.layers);
   }
+}
+
+std::optional<DraftPlan> SelfMethod::plan(SelfDrafter& drafter, const DraftJob& job) {
+  drafter.chain().clear();
+  auto plan = drafter.chooser().plan();
+  const auto n_context = static_cast<int>(drafter.request().text().size());
+  if (plan && gate_ != nullptr) plan = gate_->check(*plan, n_context, job.rival_rate);
+  return plan && plan->max_tokens > 0 ? plan : std::nullopt;
+}
+
+void SelfMethod::begin_chain(SelfDrafter& drafter, const DraftPlan& plan, const DraftJob& job) {
+  const RequestView& request = drafter.request();
+  const auto cell = executor_.cells().extend(request.sequence());
+  if (!cell) return;
+  chains_.push_back({.drafter = &drafter,
+                     .request = &request,
+                     .limits = job.limits,
+                     .tree = job.tree,
+                     .plan = plan,
+                     .max_tokens = std::min({options_.tokens, job.limits.max_depth, plan.max_tokens}),
+                     .state = request.state(),
+                     .token = request.text().back(),
+                     .cell = *cell});
 }
 
 // All chains with these layers grow by a token.
@@ -147,15 +161,20 @@ void SelfMethod::forward(const LayerSet& layers) {
   pass_.rows.clear();
   pass_.layers = layers;
   for (Chain& chain : chains_) {
-    if (chain.is_complete || chain.layers != layers) continue;
+    if (chain.is_complete || chain.plan.layers != layers) continue;
     rows_.push_back(&chain);
     pass_.rows.push_back({.sequence = chain.request->sequence(),
                           .node = chain.cell,
                           .token = chain.token,
                           .logits = true});
   }
+  const Stopwatch watch;
   const PassResult& result = executor_.forward(pass_);
   for (size_t i = 0; i < rows_.size(); ++i) grow(*rows_[i], result.logits(i));
+  // What is shared by several requests says nothing of what one takes.
+  if (gate_ == nullptr || rows_.size() > 1) return;
+  const Chain& chain = *rows_.front();
+  gate_->observe_cost(chain.plan, static_cast<int>(chain.request->text().size()), 1, watch.seconds());
 }
 
 void SelfMethod::grow(Chain& chain, std::span<const float> logits) {
@@ -181,7 +200,8 @@ void SelfMethod::grow(Chain& chain, std::span<const float> logits) {
   if (options_.siblings && own == nullptr) add_siblings(chain, logits, spine, total);
 
   const bool is_full = chain.tree->size() >= chain.limits.max_nodes;
-  const auto cell = is_full || depth >= chain.max_tokens || probability < chain.threshold
+  const double threshold = chain.plan.threshold.value_or(options_.threshold);
+  const auto cell = is_full || depth >= chain.max_tokens || probability < threshold
                         ? std::nullopt
                         : executor_.cells().extend(chain.request->sequence(), chain.cell);
   chain.is_complete = !cell.has_value();

@@ -23,6 +23,7 @@
 
 #include "core/option_visitor.h"
 #include "draft/drafter.h"
+#include "layers/draft_gate.h"
 #include "layers/layer_selector.h"
 #include "model/executor.h"
 
@@ -38,9 +39,10 @@ struct SelfDraftOptions {
 
 class SelfMethod final : public DraftMethod {
  public:
-  // The executor is the one that verifies, and outlives this.
+  // The executor is the one that verifies, and outlives this. With a gate it drafts only what
+  // pays.
   SelfMethod(const SelfDraftOptions& options, Executor& executor,
-             std::unique_ptr<LayerSelector> selector);
+             std::unique_ptr<LayerSelector> selector, std::unique_ptr<DraftGate> gate = nullptr);
   ~SelfMethod() override;
 
   std::unique_ptr<Drafter> begin(std::span<const TokenId> prompt) override;
@@ -51,6 +53,8 @@ class SelfMethod final : public DraftMethod {
   class SelfDrafter;
   struct Chain;
 
+  std::optional<DraftPlan> plan(SelfDrafter& drafter, const DraftJob& job);
+  void begin_chain(SelfDrafter& drafter, const DraftPlan& plan, const DraftJob& job);
   void forward(const LayerSet& layers);
   void grow(Chain& chain, std::span<const float> logits);
   void add_siblings(Chain& chain, std::span<const float> logits, const DraftNode& spine, double total);
@@ -58,6 +62,7 @@ class SelfMethod final : public DraftMethod {
   SelfDraftOptions options_;
   Executor& executor_;
   std::unique_ptr<LayerSelector> selector_;
+  std::unique_ptr<DraftGate> gate_;  // or nullptr
 
   // Reused from draft to draft.
   std::vector<Chain> chains_;

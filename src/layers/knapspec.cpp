@@ -118,7 +118,7 @@ std::optional<DraftPlan> KnapSpecSelector::plan(int n_context) {
   const double chance = chosen_->n_agreed / chosen_->n_tested;
   const int n_tokens = best_draft(costs_, chance, seconds, n_context).n_tokens;
   if (n_tokens == 0) return std::nullopt;
-  return DraftPlan{.layers = chosen_->layers, .max_tokens = n_tokens};
+  return DraftPlan{.layers = chosen_->layers, .max_tokens = n_tokens, .agreement = chance};
 }
 
 void KnapSpecSelector::observe(const ChainOutcome& outcome) {

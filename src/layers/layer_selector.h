@@ -21,6 +21,7 @@ struct DraftPlan {
   LayerSet layers;
   int max_tokens = std::numeric_limits<int>::max();
   std::optional<double> threshold = std::nullopt;  // nullopt: the drafter's own
+  std::optional<double> agreement = std::nullopt;  // of drafted tokens with the model's, if known
 };
 
 // What became of a drafted chain.

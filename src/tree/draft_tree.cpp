@@ -32,6 +32,18 @@ int32_t DraftTree::add(const DraftNode& node) {
   return index;
 }
 
+void DraftTree::lay_over(const DraftTree& other, uint8_t proposers) {
+  CHECK(!other.has_distributions());
+  places_.clear();
+  for (DraftNode node : other.nodes()) {
+    if (node.parent != kRoot) node.parent = places_[static_cast<size_t>(node.parent)];
+    node.proposers = proposers;
+    const auto known = find_child(node.parent, node.token);
+    if (known) propose_again(*known, node);
+    places_.push_back(known ? *known : add(node));
+  }
+}
+
 void DraftTree::propose_again(int32_t node, const DraftNode& other) {
   DraftNode& known = nodes_[static_cast<size_t>(node)];
   CHECK(known.token == other.token && known.parent == other.parent);

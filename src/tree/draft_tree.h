@@ -34,7 +34,7 @@ struct DraftNode {
   // Which of several methods proposed it, a bit for each; 1 where there is one.
   uint8_t proposers = 1;
 };
-constexpr size_t kMaxProposers = 2;
+constexpr size_t kMaxProposers = 3;
 
 class DraftTree {
  public:
@@ -60,6 +60,9 @@ class DraftTree {
   // Adds a node and returns its index. The parent exists and has no child with this token.
   int32_t add(const DraftNode& node);
 
+  // Adds what another method proposes: nodes that are there already are proposed again, all
+  // with these `proposers`. Of a tree without distributions.
+  void lay_over(const DraftTree& other, uint8_t proposers);
   // Another method proposes what `node` is: the better score counts.
   void propose_again(int32_t node, const DraftNode& other);
 
@@ -100,6 +103,7 @@ class DraftTree {
   Children root_;
   int max_depth_ = 0;
   std::vector<std::pair<int32_t, Distribution>> distributions_;
+  std::vector<int32_t> places_;  // of another tree's nodes in this one, during lay_over()
 };
 
 }  // namespace forerun

@@ -1,0 +1,114 @@
+#include "draft/hybrid.h"
+
+#include <algorithm>
+#include <functional>
+
+#include "core/check.h"
+
+namespace forerun {
+namespace {
+
+// The model's bit of DraftNode::proposers.
+constexpr auto kModelBit = static_cast<uint8_t>(1u << (kMaxProposers - 1));
+// Of a tree's nodes, so many are for the model.
+constexpr int kModelShare = 4;
+
+}  // namespace
+
+class HybridMethod::HybridDrafter final : public Drafter {
+ public:
+  HybridDrafter(HybridMethod& method, std::span<const TokenId> prompt)
+      : method_(method), texts_(method.texts_->begin(prompt)), model_(method.model_->begin(prompt)) {}
+
+  void attach(const RequestView& request) override {
+    request_ = &request;
+    texts_->attach(request);
+    model_->attach(request);
+  }
+  void draft(const DraftLimits& limits, DraftTree& tree) override {
+    const DraftJob job{.drafter = this, .limits = limits, .tree = &tree};
+    method_.draft({&job, 1});
+  }
+  void observe(const DraftTree& tree, const TargetTokens& target) override {
+    texts_->observe(tree, target);
+    model_->observe(tree, target);
+  }
+  void append(std::span<const TokenId> tokens) override {
+    method_.acceptance_.observe(tokens, acceptance);
+    texts_->append(tokens);
+    model_->append(tokens);
+  }
+  void finish() override {
+    texts_->finish();
+    model_->finish();
+  }
+
+  int n_context() const {
+    CHECK(request_ != nullptr);
+    return static_cast<int>(request_->text().size());
+  }
+  Drafter& texts() { return *texts_; }
+  Drafter& model() { return *model_; }
+  DraftTree model_tree;
+  RequestAcceptance acceptance;  // of what the texts give
+
+ private:
+  HybridMethod& method_;
+  const RequestView* request_ = nullptr;
+  std::unique_ptr<Drafter> texts_;
+  std::unique_ptr<Drafter> model_;
+};
+
+HybridMethod::HybridMethod(std::unique_ptr<DraftMethod> texts, std::unique_ptr<DraftMethod> model,
+                           const Calibration& costs)
+    : texts_(std::move(texts)), model_(std::move(model)), costs_(costs) {}
+
+HybridMethod::~HybridMethod() = default;
+
+std::unique_ptr<Drafter> HybridMethod::begin(std::span<const TokenId> prompt) {
+  return std::make_unique<HybridDrafter>(*this, prompt);
+}
+
+void HybridMethod::draft(std::span<const DraftJob> jobs) {
+  jobs_.clear();
+  for (const DraftJob& job : jobs) {
+    auto& drafter = static_cast<HybridDrafter&>(*job.drafter);
+    const int n_model = std::max(1, job.limits.max_nodes / kModelShare);
+    const DraftLimits of_texts{.max_nodes = job.limits.max_nodes - n_model,
+                               .max_depth = job.limits.max_depth};
+    if (of_texts.max_nodes > 0) drafter.texts().draft(of_texts, *job.tree);
+    AcceptanceModel::propose(*job.tree, drafter.acceptance);
+    drafter.model_tree.clear();
+    jobs_.push_back({.drafter = &drafter.model(),
+                     .limits = {.max_nodes = n_model, .max_depth = job.limits.max_depth},
+                     .tree = &drafter.model_tree,
+                     .rival_rate = expected_rate(*job.tree, drafter)});
+  }
+  model_->draft(jobs_);
+  for (const DraftJob& job : jobs) {
+    const DraftTree& drafted = static_cast<HybridDrafter&>(*job.drafter).model_tree;
+    // Rules that compare distributions need to know how every token of a level was drawn.
+    if (drafted.has_distributions()) {
+      *job.tree = drafted;
+    } else {
+      job.tree->lay_over(drafted, kModelBit);
+    }
+  }
+}
+
+// Tokens per second when what pays of this tree is verified.
+double HybridMethod::expected_rate(const DraftTree& tree, const HybridDrafter& drafter) {
+  acceptance_.estimate(tree, drafter.acceptance, chances_);
+  std::sort(chances_.begin(), chances_.end(), std::greater<>());
+  const int n_context = drafter.n_context();
+  double best = 0, expected = 1;
+  for (size_t k = 0; k <= chances_.size(); ++k) {
+    const auto n_rows = static_cast<int>(k + 1);
+    best = std::max(best,
+                    expected / (costs_.curve.rows(n_rows) + costs_.curve.attention(n_rows, n_context)));
+    if (k < chances_.size()) expected += chances_[k];
+  }
+  return best;
+}
+
+}  // namespace forerun

@@ -1,0 +1,70 @@
+#include "layers/draft_gate.h"
+
+#include <algorithm>
+
+#include "budget/draft_value.h"
+
+namespace forerun {
+namespace {
+
+// How much better drafting must look: estimates are rough.
+constexpr double kMargin = 1.03;
+// Of layers nothing is known of yet.
+constexpr double kFirstAgreement = 0.8;
+constexpr double kFirstTested = 8;
+// What is known fades with every draft.
+constexpr double kKept = 0.98;
+constexpr double kCostRate = 0.1;
+constexpr double kMaxCostFactor = 4;
+// Drafts that are made to see whether they would pay: how long, and how rarely.
+constexpr int kTryTokens = 2;
+constexpr int kFirstPause = 16;
+constexpr int kMaxPause = 1024;
+
+}  // namespace
+
+std::optional<DraftPlan> DraftGate::check(const DraftPlan& plan, int n_context, double rival) {
+  if (layers_ != plan.layers) {
+    layers_ = plan.layers;
+    n_tested_ = kFirstTested;
+    n_agreed_ = kFirstTested * plan.agreement.value_or(kFirstAgreement);
+  }
+  const double chance = n_agreed_ / n_tested_;
+  const double seconds = cost_factor_ * draft_seconds(costs_, plan.layers, n_context);
+  const int longest = std::min(plan.max_tokens, DraftLengths{}.max);
+  const double plain = best_draft(costs_, 0, 0, n_context, {.max = 0}).tokens_per_second;
+  const DraftValue value = best_draft(costs_, chance, seconds, n_context, {.min = 1, .max = longest});
+  if (value.tokens_per_second <= kMargin * std::max(plain, rival)) {
+    // Where something else is better now, nothing is to be learnt about this.
+    return rival > plain && value.tokens_per_second > kMargin * plain ? std::nullopt : explore(plan);
+  }
+  n_refusals_ = 0;
+  pause_ = 0;
+  DraftPlan shorter = plan;
+  shorter.max_tokens = value.n_tokens;
+  return shorter;
+}
+
+std::optional<DraftPlan> DraftGate::explore(const DraftPlan& plan) {
+  if (pause_ == 0) pause_ = kFirstPause;
+  if (++n_refusals_ <= pause_) return std::nullopt;
+  n_refusals_ = 0;
+  pause_ = std::min(2 * pause_, kMaxPause);
+  DraftPlan shorter = plan;
+  shorter.max_tokens = std::min(plan.max_tokens, kTryTokens);
+  return shorter;
+}
+
+void DraftGate::observe(const ChainOutcome& outcome) {
+  n_agreed_ = kKept * n_agreed_ + outcome.n_agreed;
+  n_tested_ = kKept * n_tested_ + outcome.n_tested;
+}
+
+void DraftGate::observe_cost(const DraftPlan& plan, int n_context, int n_tokens, double seconds) {
+  const double expected = n_tokens * draft_seconds(costs_, plan.layers, n_context);
+  if (expected <= 0) return;
+  const double factor = std::clamp(seconds / expected, 1 / kMaxCostFactor, kMaxCostFactor);
+  cost_factor_ += kCostRate * (factor - cost_factor_);
+}
+
+}  // namespace forerun

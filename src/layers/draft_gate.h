@@ -1,0 +1,43 @@
+// Whether drafting with some of the model's layers pays, by what became of earlier drafts and
+// what they took.
+//
+// Drafts of retrieval cost nothing, so that it is enough to prune them; those of the model cost
+// passes, which must be decided on before they are made. While they do not pay, a short one is
+// made now and then, ever more rarely, to see whether they would.
+//
+// Not thread-safe.
+#pragma once
+
+#include <optional>
+
+#include "budget/calibration.h"
+#include "layers/layer_selector.h"
+
+namespace forerun {
+
+class DraftGate {
+ public:
+  // The costs outlive it.
+  explicit DraftGate(const Calibration& costs) : costs_(costs) {}
+
+  // The plan with the length that pays best behind `n_context` tokens; nullopt: none does.
+  // `rival`: tokens per second that can be had without it; plain decoding's if lower.
+  std::optional<DraftPlan> check(const DraftPlan& plan, int n_context, double rival);
+
+  void observe(const ChainOutcome& outcome);
+  // `n` tokens of a request with this plan took so long.
+  void observe_cost(const DraftPlan& plan, int n_context, int n_tokens, double seconds);
+
+ private:
+  std::optional<DraftPlan> explore(const DraftPlan& plan);
+
+  const Calibration& costs_;
+  std::optional<LayerSet> layers_;  // that what follows is about
+  double n_agreed_ = 0;
+  double n_tested_ = 0;
+  double cost_factor_ = 1;  // measured over expected
+  int n_refusals_ = 0;      // since the last draft
+  int pause_ = 0;           // refusals before the next try
+};
+
+}  // namespace forerun
