@@ -174,7 +174,7 @@ void SelfMethod::forward(const LayerSet& layers) {
   // What is shared by several requests says nothing of what one takes.
   if (gate_ == nullptr || rows_.size() > 1) return;
   const Chain& chain = *rows_.front();
-  gate_->observe_cost(chain.plan, static_cast<int>(chain.request->text().size()), 1, watch.seconds());
+  gate_->observe_cost(chain.plan, static_cast<int>(chain.request->text().size()), watch.seconds());
 }
 
 void SelfMethod::grow(Chain& chain, std::span<const float> logits) {

@@ -60,8 +60,8 @@ void DraftGate::observe(const ChainOutcome& outcome) {
   n_tested_ = kKept * n_tested_ + outcome.n_tested;
 }
 
-void DraftGate::observe_cost(const DraftPlan& plan, int n_context, int n_tokens, double seconds) {
-  const double expected = n_tokens * draft_seconds(costs_, plan.layers, n_context);
+void DraftGate::observe_cost(const DraftPlan& plan, int n_context, double seconds) {
+  const double expected = draft_seconds(costs_, plan.layers, n_context);
   if (expected <= 0) return;
   const double factor = std::clamp(seconds / expected, 1 / kMaxCostFactor, kMaxCostFactor);
   cost_factor_ += kCostRate * (factor - cost_factor_);

@@ -25,8 +25,8 @@ class DraftGate {
   std::optional<DraftPlan> check(const DraftPlan& plan, int n_context, double rival);
 
   void observe(const ChainOutcome& outcome);
-  // `n` tokens of a request with this plan took so long.
-  void observe_cost(const DraftPlan& plan, int n_context, int n_tokens, double seconds);
+  // A token of a request with this plan took so long.
+  void observe_cost(const DraftPlan& plan, int n_context, double seconds);
 
  private:
   std::optional<DraftPlan> explore(const DraftPlan& plan);

@@ -10,7 +10,12 @@
 namespace forerun {
 namespace {
 
+// What a cosine lost costs, in shares of the weight.
 constexpr std::array<double, 4> kPrices = {2, 8, 32, 128};
+
+double trade(int weight, double cosine, int total, double price) {
+  return static_cast<double>(weight) / total - price * (1 - cosine);
+}
 
 // A block left out, and the one left out before it.
 struct Skip {
@@ -142,19 +147,18 @@ class Solver {
   std::vector<float> ran_;
 };
 
-// Keeps the branches that do best when a share of weight left out is worth so much of a cosine,
-// for several such prices, and the full model.
+// Keeps the best trades at each price, and the full model.
 void Solver::thin_out() {
   const auto max = static_cast<size_t>(options_.max_branches);
   if (live_.size() <= max) return;
-  const double all = n_layers_ * (options_.attention_weight + options_.mlp_weight);
+  const int total = n_layers_ * (options_.attention_weight + options_.mlp_weight);
   std::vector<bool> keep(live_.size(), false);
   keep.front() = true;
   std::vector<std::vector<size_t>> orders;
   for (const double price : kPrices) {
     auto& order = orders.emplace_back(live_.size());
     std::iota(order.begin(), order.end(), 0);
-    const auto value = [&](size_t i) { return live_[i].weight / all - price * (1 - live_[i].cosine); };
+    const auto value = [&](size_t i) { return trade(live_[i].weight, live_[i].cosine, total, price); };
     std::stable_sort(order.begin(), order.end(),
                      [&](size_t a, size_t b) { return value(a) > value(b); });
   }
@@ -181,6 +185,20 @@ void Solver::thin_out() {
 std::vector<KnapsackChoice> solve_knapsack(BlockStates& states, const KnapsackOptions& options) {
   CHECK(options.attention_weight > 0 && options.mlp_weight > 0 && options.max_branches > 0);
   return Solver(states, options).solve();
+}
+
+std::vector<KnapsackChoice> best_trades(const std::vector<KnapsackChoice>& choices, int total) {
+  std::vector<KnapsackChoice> best;
+  for (const double price : kPrices) {
+    const auto found = std::max_element(choices.begin(), choices.end(),
+                                        [&](const KnapsackChoice& a, const KnapsackChoice& b) {
+                                          return trade(a.skipped_weight, a.cosine, total, price) <
+                                                 trade(b.skipped_weight, b.cosine, total, price);
+                                        });
+    const bool is_known = !best.empty() && best.back().skipped_weight == found->skipped_weight;
+    if (found->skipped_weight > 0 && !is_known) best.push_back(*found);
+  }
+  return best;
 }
 
 }  // namespace forerun

@@ -13,7 +13,8 @@
 //
 // It is a heuristic: one branch is kept for each (i, j), and what is likest half way need not
 // be likest in the end. Its cost is a pass of up to 2L branches through every block; where
-// that is too much, `max_branches` keeps the most promising.
+// that is too much, `max_branches` keeps the best trades: those that leave out the most when a
+// lost share of likeness costs so much, for several such prices.
 #pragma once
 
 #include <limits>
@@ -45,5 +46,9 @@ struct KnapsackChoice {
 
 // By rising weight left out; the first leaves out nothing.
 std::vector<KnapsackChoice> solve_knapsack(BlockStates& states, const KnapsackOptions& options);
+
+// Those of them that are the best trade of likeness for weight left out at some price, from
+// cheap to dear; the full model is not among them. `total`: the weight of all blocks.
+std::vector<KnapsackChoice> best_trades(const std::vector<KnapsackChoice>& choices, int total);
 
 }  // namespace forerun

@@ -8,8 +8,6 @@
 namespace forerun {
 namespace {
 
-// Sets that are compared on more tokens.
-constexpr size_t kCompared = 4;
 // How much what is known counts after each draft: about the last fifty of them.
 constexpr double kKept = 0.98;
 
@@ -80,15 +78,20 @@ bool KnapSpecSelector::look(const RequestView& request, size_t n_recent) {
   const auto first_value = [&](const KnapsackChoice& choice) {
     return value(counted(choice.layers, choice.agreement, n), n_context);
   };
-  std::vector<const KnapsackChoice*> best;
-  for (const KnapsackChoice& choice : choices) best.push_back(&choice);
-  std::stable_sort(best.begin(), best.end(),
-                   [&](const auto* a, const auto* b) { return first_value(*a) > first_value(*b); });
-  best.resize(std::min(options_.check > 0 ? kCompared : 1, best.size()));
-
+  const auto published = std::max_element(
+      choices.begin(), choices.end(),
+      [&](const KnapsackChoice& a, const KnapsackChoice& b) { return first_value(a) < first_value(b); });
+  std::vector<KnapsackChoice> compared;
+  if (options_.check > 0) {
+    const BlockWeights weights = block_weights(costs_, states.n_layers(), n_context);
+    compared = best_trades(choices, states.n_layers() * (weights.attention + weights.mlp));
+  }
+  if (std::ranges::find(compared, published->layers, &KnapsackChoice::layers) == compared.end()) {
+    compared.push_back(*published);
+  }
   chosen_.reset();
-  for (const KnapsackChoice* choice : best) {
-    const Chosen candidate = checked(request, *choice, n);
+  for (const KnapsackChoice& choice : compared) {
+    const Chosen candidate = checked(request, choice, n);
     if (!chosen_ || value(candidate, n_context) > value(*chosen_, n_context)) chosen_ = candidate;
   }
   return true;

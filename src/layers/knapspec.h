@@ -8,9 +8,9 @@
 // choices.
 //
 // Where this differs from the published program: agreement on five verifications' tokens says
-// little (most sets have all of them right), so the best few sets are compared on `check`
-// tokens more; drafts then count too, and change the length of the next ones. The programme is
-// kept to `branches` branches of `window` tokens (0: no limit), and its time to a share of the
+// little (most sets have all of them right), so the best trades (knapsack.h) are compared on
+// the last `check` tokens; drafts then count too, and change the length of the next ones. The programme
+// is kept to `branches` branches of `window` tokens (0: no limit), and its time to a share of the
 // requests'. `cap` is the share of the weight that may be left out: the authors' is a half.
 #pragma once
 

@@ -58,7 +58,8 @@ class Executor {
   // sequence is as before.
   std::optional<std::span<const float>> read(SequenceId sequence, std::span<const TokenId> tokens);
 
-  // How many graphs were built so far.
+  // How many passes were run, and graphs built, so far.
+  int64_t n_passes() const { return n_passes_; }
   int n_graphs_built() const { return n_graphs_built_; }
 
  private:

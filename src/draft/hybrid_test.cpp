@@ -1,0 +1,141 @@
+#include "draft/hybrid.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "core/test_tokens.h"
+
+namespace forerun {
+namespace {
+
+// A request of which a hybrid needs to know the length alone.
+class ShortText final : public RequestView {
+ public:
+  std::span<const TokenId> text() const override { return text_; }
+  SequenceId sequence() const override { return SequenceId{0}; }
+  const Sampler& sampler() const override { return sampler_; }
+  const SamplerState& state() const override { return state_; }
+  bool compares_distributions() const override { return false; }
+
+ private:
+  std::vector<TokenId> text_ = ids({1, 2, 3});
+  Sampler sampler_{{}, 100};
+  SamplerState state_ = sampler_.state_after(text_);
+};
+
+// Proposes what it is told to.
+struct Script {
+  std::vector<std::vector<int>> chains;
+  DraftSource source = DraftSource::kInput;
+  bool draws = false;
+  std::vector<DraftJob> jobs = {};  // that were asked of it
+};
+
+class ScriptedMethod final : public DraftMethod {
+ public:
+  explicit ScriptedMethod(Script& script) : script_(script) {}
+  std::unique_ptr<Drafter> begin(std::span<const TokenId> /*prompt*/) override {
+    return std::make_unique<ScriptedDrafter>(script_);
+  }
+  void draft(std::span<const DraftJob> jobs) override {
+    script_.jobs.insert(script_.jobs.end(), jobs.begin(), jobs.end());
+    DraftMethod::draft(jobs);
+  }
+
+ private:
+  class ScriptedDrafter final : public Drafter {
+   public:
+    explicit ScriptedDrafter(const Script& script) : script_(script) {}
+    void draft(const DraftLimits& limits, DraftTree& tree) override {
+      if (script_.draws) tree.set_distribution(kRoot, {});
+      for (const auto& chain : script_.chains) {
+        int32_t at = kRoot;
+        for (const int token : chain) {
+          if (tree.size() == limits.max_nodes) return;
+          at =
+              tree.add({.token = TokenId{token}, .parent = at, .score = 0.5f, .source = script_.source});
+        }
+      }
+    }
+    void append(std::span<const TokenId> /*tokens*/) override {}
+
+   private:
+    const Script& script_;
+  };
+  Script& script_;
+};
+
+class HybridTest : public ::testing::Test {
+ protected:
+  void begin() {
+    method_ = std::make_unique<HybridMethod>(std::make_unique<ScriptedMethod>(texts_),
+                                             std::make_unique<ScriptedMethod>(model_), costs_);
+    drafter_ = method_->begin(request_.text());
+    drafter_->attach(request_);
+  }
+  DraftTree draft(int max_nodes = 48) {
+    DraftTree tree;
+    drafter_->draft({.max_nodes = max_nodes, .max_depth = 10}, tree);
+    return tree;
+  }
+
+  const Calibration costs_{.curve = CostCurve({{.n_rows = 1, .seconds = 0.1, .seconds_per_token = 0},
+                                               {.n_rows = 32, .seconds = 0.2, .seconds_per_token = 0}}),
+                           .blocks = {}};
+  Script texts_{.chains = {{5, 6, 7}}};
+  Script model_{.chains = {{5, 8}}, .source = DraftSource::kModel};
+  ShortText request_;
+  std::unique_ptr<HybridMethod> method_;
+  std::unique_ptr<Drafter> drafter_;
+};
+
+TEST_F(HybridTest, LaysBothTreesOverEachOther) {
+  begin();
+  const DraftTree tree = draft();
+  ASSERT_EQ(tree.size(), 4);
+  const int32_t shared = tree.find_child(kRoot, TokenId{5}).value();
+  EXPECT_EQ(tree[shared].proposers, 0b101) << "both propose it";
+  EXPECT_EQ(tree[shared].source, DraftSource::kInput);
+  EXPECT_EQ(tree[tree.find_child(shared, TokenId{6}).value()].proposers, 0b001);
+  EXPECT_EQ(tree[tree.find_child(shared, TokenId{8}).value()].proposers, 0b100);
+}
+
+TEST_F(HybridTest, KeepsToTheLimits) {
+  texts_.chains = {{1, 2, 3, 4, 5, 6, 7, 8, 9, 10}, {11, 12, 13, 14, 15}};
+  model_.chains = {{21, 22, 23, 24, 25, 26, 27, 28}};
+  begin();
+  for (const int max_nodes : {1, 2, 7, 12}) EXPECT_EQ(draft(max_nodes).size(), max_nodes);
+  EXPECT_TRUE(draft(4).find_child(kRoot, TokenId{21})) << "the model has its share of nodes";
+}
+
+TEST_F(HybridTest, TellsTheModelWhatTextsAreWorth) {
+  begin();
+  draft();
+  const double at_first = model_.jobs.back().rival_rate;
+  for (int i = 0; i < 60; ++i) {
+    draft();
+    drafter_->append(ids({5, 6, 7, 9}));
+  }
+  draft();
+  const double after_hits = model_.jobs.back().rival_rate;
+  EXPECT_GT(after_hits, 1.5 * at_first);
+  EXPECT_LT(after_hits, 40) << "four tokens for a pass of four rows";
+  for (int i = 0; i < 200; ++i) {
+    draft();
+    drafter_->append(ids({9}));
+  }
+  draft();
+  EXPECT_NEAR(model_.jobs.back().rival_rate, 10, 1) << "that of plain decoding";
+}
+
+TEST_F(HybridTest, DrawnTokensStandAlone) {
+  model_.draws = true;
+  begin();
+  const DraftTree tree = draft();
+  EXPECT_TRUE(tree.has_distributions());
+  EXPECT_EQ(tree.size(), 2);
+}
+
+}  // namespace
+}  // namespace forerun
