@@ -151,43 +151,50 @@ RoutingCheck check_vectors(const std::vector<DomainPrompts>& domains, int n_embd
   return chosen;
 }
 
-// The layers to draft texts of this domain with, beginning with what was good for another.
-void search_domain(Executor& executor, const Calibration& costs, const LoadedModel& loaded,
-                   const std::vector<std::vector<TokenId>>& prompts, const BuildOptions& options,
-                   Domain& domain) {
-  std::vector<SearchText> texts;
-  {
-    WorkProgress progress(domain.name + ": answering");
-    texts = write_answers(
-        executor, prompts,
-        {.n_tokens = options.n_tokens,
-         .is_end = [&](TokenId token) { return loaded.vocabulary.is_end_of_generation(token); },
-         .progress = [&](double share) { progress.show(share); }});
-  }
-  if (texts.empty()) {
-    fail(ErrorCode::kInvalidArgument,
-         "the model answers no prompt of {}: give others, or more (--texts)", domain.name);
-  }
-  const auto n_texts = static_cast<int>(texts.size());
-  ExpectedSpeed objective(executor, costs, std::move(texts));
+// What the model answers to these prompts of a domain.
+std::vector<SearchText> texts_of(const std::string& domain, Executor& executor,
+                                 const LoadedModel& loaded,
+                                 const std::vector<std::vector<TokenId>>& prompts, int n_tokens) {
+  WorkProgress progress(domain + ": answering");
+  std::vector<SearchText> texts = write_answers(
+      executor, prompts,
+      {.n_tokens = n_tokens,
+       .is_end = [&](TokenId token) { return loaded.vocabulary.is_end_of_generation(token); },
+       .progress = [&](double share) { progress.show(share); }});
+  if (!texts.empty()) return texts;
+  fail(ErrorCode::kInvalidArgument, "the model answers no prompt of {}: give others, or more (--texts)",
+       domain);
+}
+
+// The layers to draft such texts with, beginning with what was good for other domains.
+void search_domain(ExpectedSpeed& objective, LayerSearchOptions options, Domain& domain) {
   WorkProgress progress(domain.name + ": searching");
-  LayerSearchOptions search = options.search;
-  search.progress = [&](const LayerSearchProgress& at) {
+  options.progress = [&](const LayerSearchProgress& at) {
     progress.show(static_cast<double>(at.n_candidates) / at.max_candidates,
                   fmt::format(", {:.2f}x without {} blocks", at.best_speedup, at.n_skipped));
   };
-  const int n_layers = executor.model().config().n_layers;
-  LayerSearchResult result = search_layers(objective, n_layers, search);
+  LayerSearchResult result = search_layers(objective, domain.layers.n_layers(), options);
+  domain.found.n_tokens = objective.n_tokens();
+  domain.found.n_candidates = result.n_candidates;
+  domain.found.best_so_far = std::move(result.best_so_far);
   // Not to draft is a choice too.
-  const bool pays = result.speedup > 1 && !result.layers.is_full();
-  domain.layers = pays ? result.layers : LayerSet::full(n_layers);
-  domain.found = {.method = search.method,
-                  .objective = "expected",
-                  .speedup = pays ? result.speedup : 1,
-                  .n_texts = n_texts,
-                  .n_tokens = objective.n_tokens(),
-                  .n_candidates = result.n_candidates,
-                  .best_so_far = std::move(result.best_so_far)};
+  if (result.speedup <= 1 || result.layers.is_full()) return;
+  domain.layers = result.layers;
+  domain.found.speedup = result.speedup;
+}
+
+// A domain that was searched later may have found what suits this one better.
+void take_better(ExpectedSpeed& objective, std::span<const Domain> others, Domain& domain) {
+  for (const Domain& other : others) {
+    if (other.layers.is_full() || other.layers == domain.layers) continue;
+    const double speedup = objective.speedup(other.layers);
+    ++domain.found.n_candidates;
+    if (speedup > domain.found.speedup) {
+      domain.layers = other.layers;
+      domain.found.speedup = speedup;
+    }
+    domain.found.best_so_far.push_back(domain.found.speedup);
+  }
 }
 
 void check_output(const std::filesystem::path& path) {
@@ -219,23 +226,38 @@ void build(const BuildOptions& options) {
                   .n_embd = config.n_embd,
                   .vector = parse_prompt_vector(options.vector).value(),
                   .least_cosine = check.least_cosine};
-  BuildOptions searching = options;
-  for (size_t d = 0; d < domains.size(); ++d) {
-    const DomainVectors vectors = domains[d].vectors(file.vector);
+  LayerSearchOptions search = options.search;
+  std::vector<std::vector<SearchText>> texts;
+  for (const DomainPrompts& prompts_of : domains) {
+    const DomainVectors vectors = prompts_of.vectors(file.vector);
     Domain& domain = file.domains.emplace_back();
-    domain.name = domains[d].name;
+    domain.name = prompts_of.name;
+    domain.layers = LayerSet::full(config.n_layers);
     domain.anchors = make_anchors(vectors, config.n_embd, options.n_clusters);
     std::vector<std::vector<TokenId>> chosen;
     for (const size_t i : representatives(vectors, config.n_embd, domain.anchors, options.n_texts)) {
-      chosen.push_back(domains[d].prompts[i]);
+      chosen.push_back(prompts_of.prompts[i]);
     }
-    search_domain(executor, costs, loaded, chosen, searching, domain);
-    if (!domain.layers.is_full()) searching.search.first_sets = {domain.layers};
+    texts.push_back(texts_of(domain.name, executor, loaded, chosen, options.n_tokens));
+    domain.found = {.method = search.method,
+                    .objective = "expected",
+                    .speedup = 1,
+                    .n_texts = static_cast<int>(texts.back().size()),
+                    .n_tokens = 0,
+                    .n_candidates = 0,
+                    .best_so_far = {}};
+    ExpectedSpeed objective(executor, costs, texts.back());
+    search_domain(objective, search, domain);
+    if (!domain.layers.is_full()) search.first_sets = {domain.layers};
+  }
+  for (size_t d = 0; d < file.domains.size(); ++d) {
+    Domain& domain = file.domains[d];
+    ExpectedSpeed objective(executor, costs, std::move(texts[d]));
+    take_better(objective, std::span(file.domains).subspan(d + 1), domain);
     fmt::print("{}: {} of {} prompts find home, {:.2f}x without {} of {} blocks after {} candidates\n",
                domain.name, check.n_at_home[d], check.n_prompts[d], domain.found.speedup,
                domain.layers.n_blocks() - domain.layers.n_running(), domain.layers.n_blocks(),
                domain.found.n_candidates);
-    std::fflush(stdout);
   }
   file.save(options.output);
 }
