@@ -27,15 +27,16 @@ TEST(PlantedLayers, Experiment) {
   for (auto b : arr) planted.set(BlockId{(int)b}, false);
   AgreementProbe probe(*executor);
   const size_t end = text.text().size();
-  printf("planted: %d blocks, agreement %.3f\n", (int)arr.size(),
-         probe.measure(text, planted, end, 128).value());
+  const AgreementWindow window{.request = &text, .end = end, .n = 128};
+  const auto measure = [&](const LayerSet& layers) { return probe.measure(layers, {&window, 1}); };
+  printf("planted: %d blocks, agreement %.3f\n", (int)arr.size(), measure(planted).value());
   const Calibration costs{.curve = CostCurve({{1, 22e-3, 1e-6}, {8, 37e-3, 4e-6}, {32, 100e-3, 10e-6}}),
                           .blocks = {.attention = 45e-6, .mlp = 95e-6, .rest = 2.5e-3}};
   auto value = [&](const LayerSet& l, double a) {
     return best_draft(costs, a, draft_seconds(costs, l, 150), 150).tokens_per_second /
            best_draft(costs, 0, 1, 150, {.max = 0}).tokens_per_second;
   };
-  printf("planted value %.3f\n", value(planted, probe.measure(text, planted, end, 128).value()));
+  printf("planted value %.3f\n", value(planted, measure(planted).value()));
   const char* env = getenv("EXP");
   int branches = atoi(env), r = atoi(getenv("R")), wm = atoi(getenv("WM"));
   Stopwatch watch;
@@ -56,13 +57,12 @@ TEST(PlantedLayers, Experiment) {
     bool show = c.skipped_weight % std::max(1, (int)(choices.back().skipped_weight / 40)) == 0 ||
                 choices.size() < 40;
     if (!show) continue;
-    const double a = probe.measure(text, c.layers, end, 128).value();
+    const double a = measure(c.layers).value();
     best = std::max(best, value(c.layers, a));
     printf("w %d cos %.5f agree %.3f true %.3f planted %d other %d value %.3f\n", c.skipped_weight,
            c.cosine, c.agreement, a, hit, miss, value(c.layers, a));
   }
-  printf("best %.3f of planted %.3f\n", best,
-         best / value(planted, probe.measure(text, planted, end, 128).value()));
+  printf("best %.3f of planted %.3f\n", best, best / value(planted, measure(planted).value()));
 }
 }  // namespace
 }  // namespace forerun

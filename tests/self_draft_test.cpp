@@ -8,7 +8,10 @@
 #include <string>
 #include <vector>
 
+#include "support/domain_files.h"
+#include "support/engine.h"
 #include "support/model_files.h"
+#include "support/temp_dir.h"
 
 namespace forerun {
 namespace {
@@ -98,6 +101,33 @@ TEST(SelfDraft, RequestsDraftTogether) {
     const Generation drafted = engine.take(ids[i]).value();
     EXPECT_EQ(drafted.tokens, plain[i].tokens);
     EXPECT_EQ(drafted.speculation.n_steps, 8);
+  }
+}
+
+// Layers by prompt: the state that chooses them comes with the prompt's own pass, which others
+// may share, and the text stays plain decoding's.
+TEST(SelfDraft, LayersByPrompt) {
+  const TempDir folder;
+  write_domains(*test::load_model(model_file("smollm2")), folder.file("domains.json"));
+  Engine engine = make_engine("smollm2", 2);
+  for (const char* method : {"knnssd", "auto"}) {
+    SpeculationOptions options;
+    options.method = method;
+    options.options = {{"auto-layers", "knnssd"},
+                       {"knnssd-domains", folder.file("domains.json").string()}};
+    const SpeculationId drafting = engine.add_speculation(options);
+    for (const char* prompt : {"One, two, three, four,", "The ship was slow and old. The sea was"}) {
+      Request request = request_for(engine, 0, 1);
+      request.prompt = engine.tokenize(prompt);
+      const Generation plain = engine.generate(request);
+      engine.forget_contexts();
+      request.speculation = drafting;
+      const RequestId beside = engine.submit(request_for(engine, 0, 2));
+      const Generation drafted = engine.generate(request);
+      EXPECT_EQ(drafted.tokens, plain.tokens) << method;
+      EXPECT_GT(drafted.speculation.total().n_accepted, 0) << method;
+      while (!engine.take(beside)) engine.step();
+    }
   }
 }
 

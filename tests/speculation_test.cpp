@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "draft/methods.h"
+#include "support/domain_files.h"
+#include "support/engine.h"
 #include "support/model_files.h"
 #include "support/temp_dir.h"
 
@@ -77,6 +79,8 @@ void expect_equal(const std::vector<Generation>& found, const std::vector<Genera
 
 void every_method_gives_the_same_text(const std::string& model, int n_tokens) {
   const TempDir folder;
+  const std::filesystem::path domains = folder.file("domains.json");
+  write_domains(*load_model(model_file(model)), domains);
   Engine engine(engine_options(model, 2, 3));
   const auto expected = answers(engine, SpeculationId{0}, n_tokens);
   std::vector<std::string> methods;
@@ -86,6 +90,7 @@ void every_method_gives_the_same_text(const std::string& model, int n_tokens) {
     SpeculationOptions options;
     options.method = method;
     options.live_datastore = folder.file(method);
+    if (method == "knnssd") options.options = {{"knnssd-domains", domains.string()}};
     const SpeculationId id = engine.add_speculation(options);
     expect_equal(answers(engine, id, n_tokens), expected, method);
     // The second time the datastore has the answers.
@@ -164,6 +169,11 @@ TEST(Speculation, BadOptionsAreErrors) {
   fails([](auto& options) { options.tree = "many"; });
   fails([](auto& options) { options.options = {{"pld-ngram", "three"}}; });
   fails([](auto& options) { options.options = {{"no-such", "1"}}; });
+  fails([](auto& options) { options.method = "knnssd"; });
+  fails([](auto& options) {
+    options.method = "knnssd";
+    options.options = {{"knnssd-domains", "/no/such/file"}};
+  });
   fails([](auto& options) { options.datastores = {"/no/such/folder"}; });
   EXPECT_THROW(engine.submit({.prompt = {TokenId{1}}, .speculation = SpeculationId{99}}), Error);
 }

@@ -1,6 +1,7 @@
 #include "bench/prompts.h"
 
 #include <algorithm>
+#include <deque>
 #include <fstream>
 #include <iterator>
 #include <map>
@@ -11,6 +12,7 @@
 
 #include "core/error.h"
 #include "core/hash.h"
+#include "optimise/random.h"
 
 namespace forerun {
 namespace {
@@ -105,6 +107,36 @@ std::vector<BenchPrompt> limited(const std::vector<BenchPrompt>& prompts, int li
   std::vector<BenchPrompt> result;
   for (const size_t i : chosen) result.push_back(prompts[i]);
   return result;
+}
+
+std::vector<BenchPrompt> mixed_stream(const std::vector<BenchPrompt>& prompts, double ratio,
+                                      uint64_t seed) {
+  std::map<std::string, std::deque<const BenchPrompt*>> left;  // none of them is empty
+  for (const BenchPrompt& prompt : prompts) left[prompt.category].push_back(&prompt);
+  Random random(seed);
+  // A random category, but not this one unless it is the only one.
+  const auto other = [&](const std::string* category) {
+    const bool leaves_out = category != nullptr && left.size() > 1;
+    auto at = left.begin();
+    int n = random.below(static_cast<int>(left.size()) - (leaves_out ? 1 : 0));
+    for (;; ++at) {
+      if (leaves_out && at->first == *category) continue;
+      if (n-- == 0) return at;
+    }
+  };
+  std::vector<BenchPrompt> stream;
+  for (auto at = left.empty() ? left.end() : other(nullptr); at != left.end();) {
+    stream.push_back(*at->second.front());
+    at->second.pop_front();
+    const bool leaves = random.uniform() < ratio;
+    if (at->second.empty()) {
+      left.erase(at);
+      at = left.empty() ? left.end() : other(nullptr);
+    } else if (leaves) {
+      at = other(&at->first);
+    }
+  }
+  return stream;
 }
 
 }  // namespace forerun

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,8 @@ struct PromptOrigin {
   std::string path;   // as it was given
   uint64_t hash = 0;  // StableHash of the file
   int limit = 0;      // see limited()
+  // See mixed_stream(); nullopt: in the file's order.
+  std::optional<double> mix = std::nullopt;
 };
 
 struct PromptFile {
@@ -37,5 +40,11 @@ PromptFile read_prompts(const std::filesystem::path& path);
 
 // At most `limit` (0: all), the same number of each category as far as they go, in the file's order.
 std::vector<BenchPrompt> limited(const std::vector<BenchPrompt>& prompts, int limit);
+
+// The same prompts in the order of KNN-SSD's stream (Song et al., 2025): after each prompt the
+// stream goes on to a random other category with chance `ratio` in [0, 1], and also when its
+// own has no more. The prompts of a category keep their order. The same for the same seed.
+std::vector<BenchPrompt> mixed_stream(const std::vector<BenchPrompt>& prompts, double ratio,
+                                      uint64_t seed);
 
 }  // namespace forerun

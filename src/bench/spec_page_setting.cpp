@@ -74,6 +74,7 @@ std::string repeat_command(const Json& json, const SpecBenchResult& result) {
   command.add("--model", setting(json, "model"));
   command.add("--prompts", setting(json, "prompts_file"));
   if (json.value("limit", 0) > 0) command.add("--limit", setting(json, "limit"));
+  command.add("--mix", setting(json, "mix"));
   command.add("--methods", fmt::format("{}", fmt::join(own, ",")));
   if (const auto server = json.find("llama_server"); server != json.end()) {
     std::vector<std::string> modes;
@@ -125,6 +126,10 @@ std::string measured_section(const SpecPageData& data, const Json& json) {
       {"prompts", grouped(static_cast<int64_t>(data.result.prompts.size()))},
       {"file of prompts",
        file.empty() ? "" : fmt::format("{} (hash {})", file, setting(json, "prompts_hash"))},
+      {"order of prompts",
+       setting(json, "mix").empty()
+           ? ""
+           : fmt::format("a stream that leaves its category with chance {}", setting(json, "mix"))},
       {"tokens in all", data.summaries.empty() ? "" : grouped(data.summaries[kPlainMethod].n_tokens)},
       {"batch", setting(json, "batch")},
       {"tokens per answer",

@@ -254,7 +254,7 @@ TEST(SpecPage, TellsHowToRepeatIt) {
   options.generation.sampling.logit_bias = {{TokenId{3}, -2.5f}};
   options.generation.stop = {"\n\n", "end"};
   options.generation.ignore_eos = true;
-  options.prompt_origin = {.path = "my prompts.jsonl", .hash = 0xabc, .limit = 40};
+  options.prompt_origin = {.path = "my prompts.jsonl", .hash = 0xabc, .limit = 40, .mix = 0.25};
   options.live_folder = "live";
   SpecBenchResult result = make_result({});
   result.n_context = 512;
@@ -262,6 +262,8 @@ TEST(SpecPage, TellsHowToRepeatIt) {
   for (const char* part : {"--model smollm2 ",
                            "--prompts &#39;my prompts.jsonl&#39; ",
                            "--limit 40 ",
+                           "--mix 0.25 ",
+                           "leaves its category with chance 0.25",
                            "--methods none,pld,auto ",
                            "--batch 4 ",
                            "--predict 77 ",

@@ -1,7 +1,6 @@
 #include "budget/calibration.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -13,6 +12,7 @@
 #include "core/error.h"
 #include "core/hash.h"
 #include "core/median.h"
+#include "core/replace_file.h"
 #include "core/stopwatch.h"
 #include "core/version.h"
 #include "model/scratch_guard.h"
@@ -198,23 +198,14 @@ void save_calibration(const std::filesystem::path& folder, const std::string& ke
   for (const CostPoint& point : calibration.curve.points()) {
     points.push_back({point.n_rows, point.seconds, point.seconds_per_token});
   }
-  std::error_code failed;
-  std::filesystem::create_directories(folder, failed);
-  const auto path = folder / (key + ".json");
-  const auto temporary = folder / fmt::format("{}.{}.tmp", key, ::getpid());
-  std::ofstream stream(temporary);
+  std::error_code ignored;
+  std::filesystem::create_directories(folder, ignored);
   const BlockCosts& blocks = calibration.blocks;
-  stream << Json{{"version", kVersion},
-                 {"points", points},
-                 {"blocks",
-                  {{"attention", blocks.attention}, {"mlp", blocks.mlp}, {"rest", blocks.rest}}}}
-         << "\n";
-  stream.close();
-  if (stream.good()) std::filesystem::rename(temporary, path, failed);
-  if (!stream.good() || failed) {
-    std::filesystem::remove(temporary, failed);
-    fail(ErrorCode::kIo, "cannot write {}", path.string());
-  }
+  const Json json{
+      {"version", kVersion},
+      {"points", points},
+      {"blocks", {{"attention", blocks.attention}, {"mlp", blocks.mlp}, {"rest", blocks.rest}}}};
+  replace_file(folder / (key + ".json"), json.dump() + "\n");
 }
 
 Calibration calibrated(Executor& executor, const CalibrationOptions& options) {

@@ -26,4 +26,14 @@ struct DraftLengths {
 DraftValue best_draft(const Calibration& costs, double agreement, double draft_seconds, int n_context,
                       const DraftLengths& lengths = {});
 
+// How a set of layers did on some text.
+struct SeenAgreement {
+  double agreement = 0;  // the share of tokens that were the model's own
+  int n_seen = 0;        // of so many
+  int n_context = 0;     // tokens before them
+};
+// How many times as fast as plain decoding text comes with drafts of these layers, at their best
+// length. At least one token is drafted, so what does not pay is below 1, the lower the worse.
+double draft_speedup(const Calibration& costs, const LayerSet& layers, const SeenAgreement& seen);
+
 }  // namespace forerun

@@ -46,5 +46,18 @@ TEST(DraftValue, IsTheBestOfAllLengths) {
   EXPECT_EQ(best_draft(flat(), 0.5, 20, 0, {.min = 2}).n_tokens, 2);
 }
 
+TEST(DraftValue, SpeedupIsOverPlainDecoding) {
+  const LayerSet none = LayerSet::none(4);
+  const auto speedup = [&](const LayerSet& layers, double agreement, int n_seen) {
+    return draft_speedup(flat(), layers, {.agreement = agreement, .n_seen = n_seen, .n_context = 0});
+  };
+  // 25 tokens for 2 each and a pass of 10, where plain decoding takes 10 a token.
+  EXPECT_NEAR(speedup(none, 1, 1000000000), 26 * 10 / 60.0, 1e-6);
+  EXPECT_LT(speedup(none, 1, 8), speedup(none, 1, 800)) << "few tokens tell little";
+  EXPECT_LT(speedup(LayerSet::full(4), 1, 800), 1.0);
+  EXPECT_LT(speedup(LayerSet::full(4), 0.1, 800), speedup(LayerSet::full(4), 0.5, 800))
+      << "the way up shows where nothing pays";
+}
+
 }  // namespace
 }  // namespace forerun

@@ -35,6 +35,7 @@ struct SpecOptions {
   std::string report;
   std::string live_folder;
   int limit = 0;
+  std::optional<double> mix;
   int batch = 1;
 };
 
@@ -116,10 +117,15 @@ void bench_spec(const SpecOptions& options) {
   bench.llama_server = options.llama_server;
   const PromptFile file = read_prompts(options.prompts);
   bench.prompts = limited(file.prompts, options.limit);
-  bench.prompt_origin = {.path = options.prompts, .hash = file.hash, .limit = options.limit};
+  bench.prompt_origin = {
+      .path = options.prompts, .hash = file.hash, .limit = options.limit, .mix = options.mix};
   const Vocabulary vocabulary =
       Vocabulary::load(GgufFile::open(resolve_model(options.model.model)).metadata());
   bench.generation = generation_options(options.generation, static_cast<int>(vocabulary.n_tokens()));
+  if (options.mix) {
+    const uint64_t seed = bench.generation.sampling.seed.value_or(0);
+    bench.prompts = mixed_stream(bench.prompts, *options.mix, seed);
+  }
   bench.batch = options.batch;
   bench.live_folder = options.live_folder;
   const bool show = ::isatty(STDERR_FILENO) != 0;
@@ -169,6 +175,10 @@ void add_bench_spec_command(CLI::App& bench) {
       ->capture_default_str()
       ->needs("--llama-server");
   command->add_option("--limit", options->limit, "Use so many prompts only, alike of every category");
+  command
+      ->add_option("--mix", options->mix,
+                   "Order prompts as a stream that leaves its category with this chance (--seed)")
+      ->check(CLI::Range(0.0, 1.0));
   command->add_option("--batch", options->batch, "Prompts answered at once")
       ->check(CLI::Range(1, 256))
       ->capture_default_str();

@@ -12,9 +12,12 @@ void add_info_command(CLI::App& app);
 void add_tokenize_command(CLI::App& app);
 void add_datastore_command(CLI::App& app);
 void add_calibrate_command(CLI::App& app);
+void add_domains_command(CLI::App& app);
 void add_bench_command(CLI::App& app);
 // Below `bench`.
 void add_bench_retrieval_command(CLI::App& bench);
 void add_bench_spec_command(CLI::App& bench);
+// Below `domains`.
+void add_domains_build_command(CLI::App& domains);
 
 }  // namespace forerun

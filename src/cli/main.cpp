@@ -44,6 +44,7 @@ int main(int argc, char** argv) {
   forerun::add_tokenize_command(app);
   forerun::add_datastore_command(app);
   forerun::add_calibrate_command(app);
+  forerun::add_domains_command(app);
   forerun::add_bench_command(app);
   try {
     app.parse(argc, argv);

@@ -24,7 +24,9 @@ class FlagMaker final : public OptionVisitor {
   }
   void visit(const OptionText& text, std::string& value,
              std::span<const std::string_view> choices) override {
-    add(text, value)->check(CLI::IsMember(std::vector<std::string>(choices.begin(), choices.end())));
+    CLI::Option* option = add(text, value);
+    if (choices.empty()) return;
+    option->check(CLI::IsMember(std::vector<std::string>(choices.begin(), choices.end())));
   }
 
  private:

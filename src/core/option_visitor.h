@@ -32,6 +32,7 @@ class OptionVisitor {
   virtual void visit(const OptionText& text, int& value, OptionRange<int> range) = 0;
   virtual void visit(const OptionText& text, double& value, OptionRange<double> range) = 0;
   virtual void visit(const OptionText& text, bool& value) = 0;
+  // No choices: any text.
   virtual void visit(const OptionText& text, std::string& value,
                      std::span<const std::string_view> choices) = 0;
 };

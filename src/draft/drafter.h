@@ -75,6 +75,9 @@ class DraftMethod {
   }
   // Whether its drafts are worth nothing when only their best path is verified.
   virtual bool needs_trees() const { return false; }
+  // Whether its drafters need RequestView::prompt_state(), which costs the prompt's pass a
+  // little. Of a method it is always the same.
+  virtual bool wants_prompt_state() const { return false; }
 };
 
 }  // namespace forerun

@@ -26,6 +26,9 @@ class HybridMethod final : public DraftMethod {
 
   std::unique_ptr<Drafter> begin(std::span<const TokenId> prompt) override;
   void draft(std::span<const DraftJob> jobs) override;
+  bool wants_prompt_state() const override {
+    return texts_->wants_prompt_state() || model_->wants_prompt_state();
+  }
 
  private:
   class HybridDrafter;

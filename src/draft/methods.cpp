@@ -132,6 +132,14 @@ constexpr auto kMethods = std::to_array<MethodInfo>({
     {"swift", "SWIFT: the model itself with blocks left out, which are searched while it runs",
      describe<&MethodOptions::swift>, make_self<SwiftSelector, &MethodOptions::swift>,
      /*uses_model=*/true},
+    {"knnssd", "KNN-SSD: the model itself with blocks left out, by what the prompt is about",
+     describe<&MethodOptions::knnssd>,
+     [](const MethodOptions& options, const DraftResources& resources) -> std::unique_ptr<DraftMethod> {
+       return make_self(
+           options.knnssd.draft, resources,
+           std::make_unique<KnnSelector>(options.knnssd.layers, executor_of(resources).model()));
+     },
+     /*uses_model=*/true},
     {"knapspec", "KnapSpec: the same, the blocks chosen as a knapsack of what they cost",
      describe<&MethodOptions::knapspec>, make_self<KnapSpecSelector, &MethodOptions::knapspec>,
      /*uses_model=*/true},
@@ -183,7 +191,7 @@ class Checking : public OptionVisitor {
   void visit(const OptionText& /*text*/, bool& /*value*/) override {}
   void visit(const OptionText& text, std::string& value,
              std::span<const std::string_view> choices) override {
-    if (std::find(choices.begin(), choices.end(), value) != choices.end()) return;
+    if (choices.empty() || std::find(choices.begin(), choices.end(), value) != choices.end()) return;
     fail(ErrorCode::kInvalidArgument, "{} is '{}': choose one of {}", text.name, value,
          fmt::join(choices, ", "));
   }

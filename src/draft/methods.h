@@ -23,6 +23,7 @@
 #include "layers/clasp.h"
 #include "layers/del.h"
 #include "layers/knapspec.h"
+#include "layers/knnssd.h"
 #include "layers/swift.h"
 
 namespace forerun {
@@ -66,6 +67,8 @@ struct AutoOptions {
 
 // As in KnapSpec's program and its re-implementations of others.
 inline constexpr SelfDraftOptions kExitBelow07 = {.tokens = 10, .threshold = 0.7, .siblings = false};
+// As in KNN-SSD's.
+inline constexpr SelfDraftOptions kKnnDraft = {.tokens = 12, .threshold = 0.8, .siblings = false};
 
 // The options of all methods.
 struct MethodOptions {
@@ -78,6 +81,7 @@ struct MethodOptions {
   SuffixOptions suffix;
   SelfMethodOptions<UniformOptions> uniform;
   SelfMethodOptions<SwiftOptions> swift;
+  SelfMethodOptions<KnnOptions> knnssd = {.draft = kKnnDraft};
   // Its own choice of lengths is better than a threshold's; the authors': 10 tokens, 0.7.
   SelfMethodOptions<KnapSpecOptions> knapspec = {
       .draft = {.tokens = 16, .threshold = 0.3, .siblings = false}};

@@ -51,4 +51,9 @@ std::unique_ptr<Drafter> MixedMethod::begin(std::span<const TokenId> prompt) {
   return std::make_unique<MixedDrafter>(std::move(drafters));
 }
 
+bool MixedMethod::wants_prompt_state() const {
+  return std::any_of(methods_.begin(), methods_.end(),
+                     [](const auto& method) { return method->wants_prompt_state(); });
+}
+
 }  // namespace forerun

@@ -19,6 +19,7 @@ class MixedMethod final : public DraftMethod {
   // what does not divide.
   explicit MixedMethod(std::vector<std::unique_ptr<DraftMethod>> methods);
   std::unique_ptr<Drafter> begin(std::span<const TokenId> prompt) override;
+  bool wants_prompt_state() const override;
 
  private:
   std::vector<std::unique_ptr<DraftMethod>> methods_;

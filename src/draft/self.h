@@ -47,6 +47,7 @@ class SelfMethod final : public DraftMethod {
 
   std::unique_ptr<Drafter> begin(std::span<const TokenId> prompt) override;
   void draft(std::span<const DraftJob> jobs) override;
+  bool wants_prompt_state() const override { return selector_->wants_prompt_state(); }
 
  private:
   class SelfDrafter;

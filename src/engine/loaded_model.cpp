@@ -28,4 +28,11 @@ LoadedModel load_model(const std::filesystem::path& path, const DeviceOptions& d
   return loaded;
 }
 
+std::vector<TokenId> prompt_for(const LoadedModel& loaded, const std::string& text) {
+  if (!loaded.chat_template) return loaded.vocabulary.tokenize(text);
+  const ChatMessage message{.role = "user", .content = text};
+  return loaded.vocabulary.tokenize_rendered(
+      loaded.chat_template->render({&message, 1}, /*add_generation_prompt=*/true));
+}
+
 }  // namespace forerun

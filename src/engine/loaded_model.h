@@ -6,6 +6,8 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "model/device.h"
 #include "model/model.h"
@@ -21,6 +23,10 @@ struct LoadedModel {
   Vocabulary vocabulary;
   std::optional<ChatTemplate> chat_template;  // nullopt: the model has none
 };
+
+// What a user says, as the model is asked it: through its chat template, or as it is where it
+// has none. Throws Error.
+std::vector<TokenId> prompt_for(const LoadedModel& loaded, const std::string& text);
 
 // Loads weights and vocabulary at the same time. `progress` gets the share of
 // weights loaded, at most every tenth of a second; may be empty. Throws Error.

@@ -187,6 +187,7 @@ void Stepper::draft(DraftMethod& method, std::span<Active* const> requests) {
 
 void Stepper::fill_pass() {
   pass_.rows.clear();
+  pass_.hidden_at.clear();
   nodes_.clear();
   for (const auto& active : active_) {
     active->n_rows = 0;
@@ -226,6 +227,8 @@ void Stepper::add_prompt_rows(Active& active, size_t n) {
   const size_t n_read = active.slot->text.size();
   active.first_row = pass_.rows.size();
   active.n_rows = n;
+  const bool wants_state = active.wants_prompt_state();
+  if (wants_state) pass_.hidden_at.assign(1, 2 * executor_.model().config().n_layers);
   std::optional<NodeId> parent;
   for (size_t i = n_read; i < n_read + n; ++i) {
     parent = executor_.cells().extend(active.slot->sequence, parent);
@@ -233,7 +236,8 @@ void Stepper::add_prompt_rows(Active& active, size_t n) {
     pass_.rows.push_back({.sequence = active.slot->sequence,
                           .node = *parent,
                           .token = prompt[i],
-                          .logits = i + 1 == prompt.size()});
+                          .logits = i + 1 == prompt.size(),
+                          .hidden = wants_state});
   }
 }
 
@@ -279,6 +283,11 @@ std::optional<StopReason> Stepper::after_prompt(Active& active) {
   executor_.cells().commit(active.slot->sequence, {&nodes_[active.first_row], active.n_rows});
   const auto read = request.prompt().subspan(text.size(), active.n_rows);
   text.insert(text.end(), read.begin(), read.end());
+  if (active.wants_prompt_state()) {
+    for (size_t row = active.first_row; row < active.first_row + active.n_rows; ++row) {
+      active.read_state.add(pass_result_->hidden(0, row));
+    }
+  }
   if (text.size() < request.prompt().size()) return std::nullopt;
   request.timings().prompt_ms = active.phase.ms();
   active.phase = {};

@@ -85,6 +85,7 @@ class Stepper {
     bool is_cancelled = false;
     Stopwatch phase;  // reading the prompt, answering
     DraftTree tree;
+    PromptState read_state;  // no rows where the method does not want it
     // Of this pass.
     size_t first_row = 0;
     size_t n_rows = 0;
@@ -96,6 +97,13 @@ class Stepper {
     bool compares_distributions() const override {
       return speculation.accept == AcceptRule::kLeviathan ||
              speculation.accept == AcceptRule::kRejection;
+    }
+
+    const PromptState* prompt_state() const override {
+      return wants_prompt_state() ? &read_state : nullptr;
+    }
+    bool wants_prompt_state() const {
+      return speculation.method != nullptr && speculation.method->wants_prompt_state();
     }
 
     bool is_decoding() const { return slot != nullptr && slot->text.size() >= request->prompt().size(); }

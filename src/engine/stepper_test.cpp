@@ -66,6 +66,31 @@ class RememberingMethod final : public DraftMethod {
   uint32_t n_begun_ = 0;
 };
 
+// Drafts nothing; remembers the state of each prompt as its first draft finds it.
+class StateMethod final : public DraftMethod {
+ public:
+  class Watcher final : public Drafter {
+   public:
+    explicit Watcher(StateMethod& method) : method_(method) {}
+    void attach(const RequestView& request) override { request_ = &request; }
+    void draft(const DraftLimits& /*limits*/, DraftTree& /*tree*/) override {
+      if (n_drafts_++ == 0) method_.states.push_back(*request_->prompt_state());
+    }
+    void append(std::span<const TokenId> /*tokens*/) override {}
+
+   private:
+    StateMethod& method_;
+    const RequestView* request_ = nullptr;
+    int n_drafts_ = 0;
+  };
+  std::unique_ptr<Drafter> begin(std::span<const TokenId> /*prompt*/) override {
+    return std::make_unique<Watcher>(*this);
+  }
+  bool wants_prompt_state() const override { return true; }
+
+  std::vector<PromptState> states;
+};
+
 class StepperTest : public ::testing::Test {
  protected:
   StepperTest() {
@@ -291,6 +316,52 @@ TEST_F(StepperTest, DraftsChangeNothingButSpeed) {
       EXPECT_LE(counts.n_tested, counts.n_drafted);
     }
   }
+}
+
+// The state that comes with the prompt's own passes is the one that a pass for it alone gives,
+// and texts are the same bits with it.
+TEST_F(StepperTest, PromptsLeaveTheirState) {
+  const std::string beginning(70, 'x');  // three passes
+  const std::vector<std::string> prompts = {"Hello", beginning + "y", "Once upon a time"};
+  GenerationOptions options = greedy(10);
+  options.sampling.n_logprobs = 1;
+  std::vector<Generation> plain;
+  std::vector<PromptState> expected;
+  for (const std::string& prompt : prompts) {
+    plain.push_back(generate(prompt, options));
+    start();
+    expected.push_back(read_prompt_state(*executor_, tokens(prompt)).value());
+  }
+  const auto same = [](std::span<const float> a, std::span<const float> b) {
+    return std::equal(a.begin(), a.end(), b.begin(), b.end());
+  };
+  StateMethod method;
+  FixedBudget budget(4);
+  const auto ask = [&](const std::string& prompt) {
+    return stepper_->submit({.prompt = tokens(prompt), .options = options},
+                            {.method = &method, .budget = &budget});
+  };
+  start();
+  for (size_t i = 0; i < prompts.size(); ++i) {
+    const RequestId beside = submit("Somebody else, who pays nothing for it", options);
+    const Generation found = finish(ask(prompts[i]));
+    finish(beside);
+    EXPECT_EQ(found.tokens, plain[i].tokens);
+    for (size_t t = 0; t < found.logprobs.size(); ++t) {
+      EXPECT_EQ(found.logprobs[t].chosen.logprob, plain[i].logprobs[t].chosen.logprob);
+    }
+    ASSERT_EQ(method.states.size(), i + 1);
+    EXPECT_EQ(method.states[i].n_rows(), static_cast<int>(tokens(prompts[i]).size()));
+    EXPECT_TRUE(same(method.states[i].mean(), expected[i].mean())) << prompts[i];
+    EXPECT_TRUE(same(method.states[i].last(), expected[i].last())) << prompts[i];
+  }
+  // Of what is in the cache already there is no state any more.
+  const Generation again = finish(ask(beginning + "z"));
+  EXPECT_GT(again.timings.n_cached, 0);
+  EXPECT_EQ(method.states.back().n_rows(), again.timings.n_prompt);
+  start();
+  const PromptState whole = read_prompt_state(*executor_, tokens(beginning + "z")).value();
+  EXPECT_TRUE(same(method.states.back().last(), whole.last()));
 }
 
 // Where bits depend on the shape of a pass, drafts are chains that leave it as it is.

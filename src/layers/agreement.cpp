@@ -5,34 +5,60 @@
 
 namespace forerun {
 
-std::optional<double> AgreementProbe::measure(const RequestView& request, const LayerSet& layers,
-                                              size_t end, size_t n) {
-  const auto text = request.text();
-  CHECK(n > 0 && n < end && end <= text.size());
+bool AgreementProbe::add_rows(const AgreementWindow& window) {
+  const auto text = window.request->text();
+  const SequenceId sequence = window.request->sequence();
   KvCells& cells = executor_.cells();
-  const SequenceId sequence = request.sequence();
-  const ScratchGuard guard(cells, sequence);
-
-  // The rows are the tokens before those that are compared.
-  const size_t first = end - 1 - n;
-  pass_.rows.clear();
-  pass_.layers = layers;
+  const size_t first = window.end - 1 - window.n;
   std::optional<NodeId> node = cells.branch_at(sequence, Position{static_cast<int32_t>(first)});
-  for (size_t i = first; i + 1 < end; ++i) {
-    if (!node) return std::nullopt;
+  for (size_t i = first; i + 1 < window.end; ++i) {
+    if (!node) return false;
     pass_.rows.push_back({.sequence = sequence, .node = *node, .token = text[i], .logits = true});
-    node = i + 2 < end ? cells.extend(sequence, node) : std::nullopt;
+    if (i + 2 < window.end) node = cells.extend(sequence, node);
   }
+  return true;
+}
+
+size_t AgreementProbe::n_same(std::span<const AgreementWindow> windows) {
   const PassResult& result = executor_.forward(pass_);
-  int n_same = 0;
-  for (size_t row = 0; row < pass_.rows.size(); ++row) {
-    // Penalties as they are now; what they were then hardly matters here.
-    const size_t next = first + row + 1;
-    const TokenId token = request.sampler().sample(result.logits(row), request.state(),
-                                                   Position{static_cast<int32_t>(next)}, scratch_);
-    n_same += token == text[next] ? 1 : 0;
+  size_t n = 0;
+  size_t row = 0;
+  for (const AgreementWindow& window : windows) {
+    const RequestView& request = *window.request;
+    for (size_t place = window.end - window.n; place < window.end; ++place, ++row) {
+      // Penalties as they are now; what they were then hardly matters here.
+      const TokenId token = request.sampler().sample(result.logits(row), request.state(),
+                                                     Position{static_cast<int32_t>(place)}, scratch_);
+      n += token == request.text()[place] ? 1 : 0;
+    }
   }
-  return static_cast<double>(n_same) / static_cast<double>(n);
+  return n;
+}
+
+std::optional<double> AgreementProbe::measure(const LayerSet& layers,
+                                              std::span<const AgreementWindow> windows) {
+  const auto max_rows = static_cast<size_t>(executor_.max_rows());
+  size_t n_agreed = 0;
+  size_t n_all = 0;
+  pass_.layers = layers;
+  for (size_t begin = 0; begin < windows.size();) {
+    pass_.rows.clear();
+    std::vector<ScratchGuard> guards;
+    size_t end = begin;
+    for (; end < windows.size(); ++end) {
+      const AgreementWindow& window = windows[end];
+      CHECK(window.n > 0 && window.n < window.end && window.end <= window.request->text().size());
+      CHECK(window.n <= max_rows);
+      if (pass_.rows.size() + window.n > max_rows) break;
+      guards.emplace_back(executor_.cells(), window.request->sequence());
+      if (!add_rows(window)) return std::nullopt;
+    }
+    n_all += pass_.rows.size();
+    n_agreed += n_same(windows.subspan(begin, end - begin));
+    begin = end;
+  }
+  CHECK(n_all > 0);
+  return static_cast<double>(n_agreed) / static_cast<double>(n_all);
 }
 
 }  // namespace forerun

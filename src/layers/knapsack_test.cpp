@@ -239,7 +239,7 @@ TEST_F(PlantedKnapsack, FindsWhatIsPlanted) {
     return choice.skipped_weight == static_cast<int>(test::kPlanted.size());
   });
   ASSERT_NE(planted, choices.end());
-  EXPECT_EQ(planted->layers, without_planted());
+  EXPECT_EQ(planted->layers, test::without_planted());
   EXPECT_EQ(planted->cosine, 1.0);
   EXPECT_EQ(planted->agreement, 1.0);
 }

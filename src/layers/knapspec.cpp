@@ -104,7 +104,8 @@ KnapSpecSelector::Chosen KnapSpecSelector::checked(const RequestView& request,
                                                    const KnapsackChoice& choice, size_t n_tokens) {
   const size_t n_text = request.text().size();
   const size_t n = std::min(static_cast<size_t>(options_.check), n_text - 1);
-  const auto agreement = n > n_tokens ? probe_.measure(request, choice.layers, n_text, n) : std::nullopt;
+  const AgreementWindow window{.request = &request, .end = n_text, .n = n};
+  const auto agreement = n > n_tokens ? probe_.measure(choice.layers, {&window, 1}) : std::nullopt;
   return agreement ? counted(choice.layers, *agreement, n)
                    : counted(choice.layers, choice.agreement, n_tokens);
 }

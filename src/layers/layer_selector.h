@@ -45,6 +45,8 @@ class LayerSelector {
   virtual ~LayerSelector() = default;
   // Both the selector and the request outlive what it returns.
   virtual std::unique_ptr<LayerChooser> begin(const RequestView& request) = 0;
+  // Whether it needs RequestView::prompt_state().
+  virtual bool wants_prompt_state() const { return false; }
 };
 
 // The same set for all requests, always.

@@ -47,7 +47,8 @@ class PeriodicSelectors : public test::PlantedTest {
   }
   double value(const LayerSet& layers, const RequestView& request) {
     AgreementProbe probe(*executor_);
-    const double agreement = probe.measure(request, layers, request.text().size(), 100).value();
+    const AgreementWindow window{.request = &request, .end = request.text().size(), .n = 100};
+    const double agreement = probe.measure(layers, {&window, 1}).value();
     return best_draft(costs_, agreement, draft_seconds(costs_, layers, 0), 0).tokens_per_second;
   }
 };
@@ -59,7 +60,7 @@ TEST_F(PeriodicSelectors, KnapSpecFindsWhatIsPlanted) {
     EXPECT_FALSE(plan_after(selector, text, 6)) << "before it has looked";
     const auto plan = plan_after(selector, text, 8);
     ASSERT_TRUE(plan.has_value());
-    EXPECT_GE(value(plan->layers, text), 0.95 * value(without_planted(), text));
+    EXPECT_GE(value(plan->layers, text), 0.95 * value(test::without_planted(), text));
     EXPECT_GT(plan->max_tokens, 1);
     EXPECT_TRUE(plan_after(selector, text, 1)) << "what is known stays for other requests";
   }

@@ -42,28 +42,33 @@ inline GgufBuilder planted_model() {
   return builder;
 }
 
+inline std::shared_ptr<const Model> load_planted_model() {
+  const TempDir folder;
+  const auto path = folder.file("model.gguf");
+  planted_model().write(path);
+  return Model::load(GgufFile::open(path),
+                     Device::open({.name = "cpu", .n_threads = 1, .pin_threads = false}));
+}
+
+inline LayerSet without_planted() {
+  LayerSet layers = LayerSet::full(kPlantedLayers);
+  for (const int block : kPlanted) layers.set(BlockId{block}, false);
+  return layers;
+}
+
+// A row costs little beside a pass, so that long drafts pay.
+inline Calibration planted_costs() {
+  return {.curve = CostCurve({{.n_rows = 1, .seconds = 26, .seconds_per_token = 0},
+                              {.n_rows = 64, .seconds = 40, .seconds_per_token = 0}}),
+          .blocks = {.attention = 1, .mlp = 1, .rest = 2}};
+}
+
 class PlantedTest : public ::testing::Test {
  protected:
-  PlantedTest() {
-    planted_model().write(folder_.file("model.gguf"));
-    model_ = Model::load(GgufFile::open(folder_.file("model.gguf")),
-                         Device::open({.name = "cpu", .n_threads = 1, .pin_threads = false}));
-    executor_ =
-        std::make_unique<Executor>(model_, ExecutorOptions{.kv = {.n_cells = 512}, .max_rows = 128});
-  }
-  static LayerSet without_planted() {
-    LayerSet layers = LayerSet::full(kPlantedLayers);
-    for (const int block : kPlanted) layers.set(BlockId{block}, false);
-    return layers;
-  }
-
-  TempDir folder_;
-  std::shared_ptr<const Model> model_;
-  std::unique_ptr<Executor> executor_;
-  // A row costs little beside a pass, so that long drafts pay.
-  const Calibration costs_{.curve = CostCurve({{.n_rows = 1, .seconds = 26, .seconds_per_token = 0},
-                                               {.n_rows = 64, .seconds = 40, .seconds_per_token = 0}}),
-                           .blocks = {.attention = 1, .mlp = 1, .rest = 2}};
+  std::shared_ptr<const Model> model_ = load_planted_model();
+  std::unique_ptr<Executor> executor_ =
+      std::make_unique<Executor>(model_, ExecutorOptions{.kv = {.n_cells = 512}, .max_rows = 128});
+  const Calibration costs_ = planted_costs();
 };
 
 }  // namespace forerun::test

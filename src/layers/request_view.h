@@ -4,6 +4,7 @@
 #include <span>
 
 #include "core/ids.h"
+#include "layers/prompt_state.h"
 #include "sampling/sampler.h"
 
 namespace forerun {
@@ -23,6 +24,10 @@ class RequestView {
   // Whether the verifier compares the model's distributions with those that drafts were
   // drawn from: then these belong into the tree, and draws must be the drafter's own.
   virtual bool compares_distributions() const = 0;
+
+  // The state of the prompt's rows that were read for this request, the last one included.
+  // nullptr: it was not asked for (DraftMethod::wants_prompt_state).
+  virtual const PromptState* prompt_state() const { return nullptr; }
 };
 
 }  // namespace forerun

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "budget/draft_value.h"
+#include "layers/layer_search.h"
 
 namespace forerun {
 namespace {
@@ -17,30 +18,15 @@ bool is_published(const SwiftOptions& options) {
   return options.search == "published";
 }
 
-Subset skipped_by(const LayerSet& layers) {
-  Subset skipped;
-  for (int b = 0; b < layers.n_blocks(); ++b) skipped.push_back(!layers.runs(BlockId{b}));
-  return skipped;
-}
-
 SubsetSearch make_search(const SwiftOptions& options, int n_layers) {
-  const LayerSet uniform = uniform_layers(n_layers, options.skip);
-  SubsetProblem problem{.n_items = 2 * n_layers,
-                        .is_protected = std::vector<bool>(static_cast<size_t>(2 * n_layers), false),
-                        .n_skipped = uniform.n_blocks() - uniform.n_running(),
-                        .first_sets = {}};
-  if (is_published(options)) problem.first_sets.push_back(skipped_by(uniform));
-  for (const int layer : {0, n_layers - 1}) {
-    for (const int block : {2 * layer, 2 * layer + 1}) {
-      problem.is_protected[static_cast<size_t>(block)] = true;
-    }
-  }
-  SubsetSearchOptions search =
-      is_published(options) ? SubsetSearchOptions::swift() : SubsetSearchOptions::changes_of_best();
-  search.max_scores = options.max_candidates;
-  search.max_without_progress = options.max_without_progress;
-  if (is_published(options)) search.good_score = options.good_agreement;
-  return SubsetSearch(std::move(problem), search);
+  const LayerSearchOptions search{.method = is_published(options) ? "swift" : "neighbour",
+                                  .skip = options.skip,
+                                  .max_candidates = options.max_candidates,
+                                  .max_without_progress = options.max_without_progress};
+  // Scores are of other text now and then.
+  SubsetSearchOptions subset = subset_options(search, /*is_noisy=*/true);
+  if (is_published(options)) subset.good_score = options.good_agreement;
+  return SubsetSearch(layer_problem(n_layers, search), subset);
 }
 
 }  // namespace
@@ -93,29 +79,17 @@ std::unique_ptr<LayerChooser> SwiftSelector::begin(const RequestView& request) {
   return std::make_unique<Chooser>(*this, request);
 }
 
-LayerSet SwiftSelector::layers_of(const Subset& skipped) const {
-  LayerSet layers = LayerSet::full(executor_.model().config().n_layers);
-  for (int b = 0; b < layers.n_blocks(); ++b) {
-    layers.set(BlockId{b}, !skipped[static_cast<size_t>(b)]);
-  }
-  return layers;
-}
-
 std::optional<LayerSet> SwiftSelector::best() const {
   const auto& found = search_.best();
   if (!found || (!is_published(options_) && found->score <= 1)) return std::nullopt;
-  return layers_of(found->set);
+  return layers_without(found->set);
 }
 
 // Published: agreement. Ours: how many times as fast as plain decoding.
 double SwiftSelector::score(double agreement, const LayerSet& layers, int n_context) const {
   if (is_published(options_)) return agreement;
-  const double seconds = draft_seconds(costs_, layers, n_context);
-  // A few tokens tell little: as if one more had been seen to agree and one not to.
-  const double n = options_.window;
-  const double chance = (agreement * n + 1) / (n + 2);
-  const double plain = best_draft(costs_, 0, seconds, n_context, {.max = 0}).tokens_per_second;
-  return best_draft(costs_, chance, seconds, n_context, {.min = 1}).tokens_per_second / plain;
+  return draft_speedup(costs_, layers,
+                       {.agreement = agreement, .n_seen = options_.window, .n_context = n_context});
 }
 
 void SwiftSelector::try_candidate(const RequestView& request, size_t end) {
@@ -123,7 +97,7 @@ void SwiftSelector::try_candidate(const RequestView& request, size_t end) {
   if (search_.ended() || end <= window + 1) return;
   if (search_.best().has_value() && !time_.allows(candidate_seconds_)) return;
   const Stopwatch watch;
-  const LayerSet layers = layers_of(search_.propose());
+  const LayerSet layers = layers_without(search_.propose());
   const auto agreement = probe_.measure(request, layers, end, window);
   if (!agreement) return;
   search_.tell(score(*agreement, layers, static_cast<int>(request.text().size())));

@@ -61,7 +61,6 @@ class SwiftSelector final : public LayerSelector {
   // Tries a candidate on the tokens before `end` of the request's text, if there are enough
   // and there is time for it.
   void try_candidate(const RequestView& request, size_t end);
-  LayerSet layers_of(const Subset& skipped) const;
   double score(double agreement, const LayerSet& layers, int n_context) const;
 
   SwiftOptions options_;

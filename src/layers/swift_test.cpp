@@ -9,11 +9,16 @@
 namespace forerun {
 namespace {
 
-using test::kPlantedLayers;
 using test::WrittenText;
 
 class SwiftTest : public test::PlantedTest {
  protected:
+  // Agreement on the `n` tokens before `end` of the text.
+  std::optional<double> agreement(const RequestView& text, const LayerSet& layers, size_t end,
+                                  size_t n) {
+    const AgreementWindow window{.request = &text, .end = end, .n = n};
+    return AgreementProbe(*executor_).measure(layers, {&window, 1});
+  }
   // Calls for layers until the search is over.
   static void search(SwiftSelector& selector, const RequestView& request) {
     const auto chooser = selector.begin(request);
@@ -25,11 +30,10 @@ TEST_F(SwiftTest, AgreementIsThatOfTheLayers) {
   for (const float temperature : {0.0f, 1.0f}) {
     const WrittenText text(*executor_, temperature, 120);
     const int n_free = executor_->cells().n_free();
-    AgreementProbe probe(*executor_);
     for (const size_t end : {size_t{60}, text.text().size()}) {
-      EXPECT_EQ(probe.measure(text, LayerSet::full(kPlantedLayers), end, 32), 1.0);
-      EXPECT_EQ(probe.measure(text, without_planted(), end, 32), 1.0);
-      EXPECT_LT(probe.measure(text, uniform_layers(kPlantedLayers, 0.5), end, 32).value(), 0.7);
+      EXPECT_EQ(agreement(text, LayerSet::full(test::kPlantedLayers), end, 32), 1.0);
+      EXPECT_EQ(agreement(text, test::without_planted(), end, 32), 1.0);
+      EXPECT_LT(agreement(text, uniform_layers(test::kPlantedLayers, 0.5), end, 32).value(), 0.7);
     }
     EXPECT_EQ(executor_->cells().n_free(), n_free);
     EXPECT_EQ(executor_->cells().n_scratch(text.sequence()), 0);
@@ -45,8 +49,7 @@ TEST_F(SwiftTest, AgreementNeedsRoom) {
   const WrittenText text(*executor_, 1.0f, 100);
   const SequenceId other = executor_->cells().create();
   while (executor_->cells().n_free() > 20) executor_->cells().extend(other);
-  AgreementProbe probe(*executor_);
-  EXPECT_EQ(probe.measure(text, LayerSet::full(kPlantedLayers), 100, 32), std::nullopt);
+  EXPECT_EQ(agreement(text, LayerSet::full(test::kPlantedLayers), 100, 32), std::nullopt);
   EXPECT_EQ(executor_->cells().n_free(), 20);
 }
 
@@ -61,13 +64,12 @@ TEST_F(SwiftTest, FindsWhatIsPlanted) {
   ASSERT_TRUE(best.has_value());
   // What both are worth on text that no candidate was tried on: blocks that hardly matter here
   // may go as well.
-  AgreementProbe probe(*executor_);
   const auto value = [&](const LayerSet& layers) {
-    const double agreement = probe.measure(text, layers, 70, 64).value();
-    return best_draft(costs_, agreement, draft_seconds(costs_, layers, 0), 0).tokens_per_second;
+    const double agreed = agreement(text, layers, 70, 64).value();
+    return best_draft(costs_, agreed, draft_seconds(costs_, layers, 0), 0).tokens_per_second;
   };
-  EXPECT_GE(value(*best), 0.95 * value(without_planted()));
-  EXPECT_GT(value(*best), 1.3 * value(LayerSet::full(kPlantedLayers)));
+  EXPECT_GE(value(*best), 0.95 * value(test::without_planted()));
+  EXPECT_GT(value(*best), 1.3 * value(LayerSet::full(test::kPlantedLayers)));
   EXPECT_LE(selector.search().n_scores(), 1000);
 }
 

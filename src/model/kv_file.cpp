@@ -8,15 +8,13 @@
 //   u64 StableHash to which the header, the ids and each block of keys or values were
 //   added, one after the other.
 #include <algorithm>
-#include <cerrno>
-#include <cstdio>
 #include <cstring>
-#include <fstream>
 
 #include "core/check.h"
 #include "core/error.h"
 #include "core/hash.h"
 #include "core/mapped_file.h"
+#include "core/replace_file.h"
 #include "model/kv_cache.h"
 
 namespace forerun {
@@ -37,50 +35,25 @@ struct Header {
 };
 static_assert(sizeof(Header) == 40);
 
-// Writes to a file beside the target and renames it at the end, so that a crash
-// leaves either the old file or the new one.
+// Hashes what it writes.
 class HashedWriter {
  public:
-  explicit HashedWriter(const std::filesystem::path& path)
-      : path_(path),
-        temporary_(path.string() + ".part"),
-        stream_(temporary_, std::ios::binary | std::ios::trunc) {
-    check();
-  }
-  ~HashedWriter() {
-    if (!finished_) std::remove(temporary_.c_str());
-  }
-  HashedWriter(const HashedWriter&) = delete;
-  HashedWriter& operator=(const HashedWriter&) = delete;
+  explicit HashedWriter(const std::filesystem::path& path) : file_(path) {}
 
   void write(std::span<const std::byte> bytes) {
     hash_.add(bytes);
-    stream_.write(reinterpret_cast<const char*>(bytes.data()),
-                  static_cast<std::streamsize>(bytes.size()));
-    check();
+    file_.append(bytes);
   }
 
   void finish() {
     const uint64_t hash = hash_.value();
-    stream_.write(reinterpret_cast<const char*>(&hash), sizeof(hash));
-    stream_.close();
-    check();
-    std::error_code error;
-    std::filesystem::rename(temporary_, path_, error);
-    if (error) fail(ErrorCode::kIo, "cannot write {}: {}", path_.string(), error.message());
-    finished_ = true;
+    file_.append(std::as_bytes(std::span(&hash, 1)));
+    file_.finish();
   }
 
  private:
-  void check() {
-    if (!stream_) fail(ErrorCode::kIo, "cannot write {}: {}", path_.string(), std::strerror(errno));
-  }
-
-  std::filesystem::path path_;
-  std::string temporary_;
-  std::ofstream stream_;
+  ReplacementFile file_;
   StableHash hash_;
-  bool finished_ = false;
 };
 
 // Takes pieces off the front of a mapped file and hashes them.

@@ -21,6 +21,32 @@ int n_inputs_max() {
   return 7;
 }
 
+// -1: none runs.
+int last_attention(const LayerSet& layers) {
+  int last = -1;
+  for (int b = 0; b < layers.n_blocks(); b += 2) {
+    if (layers.runs(BlockId{b})) last = b;
+  }
+  return last;
+}
+
+// Whether rows whose states are wanted behind the last attention block go on apart from those
+// whose logits are.
+bool has_two_streams(const PassShape& shape) {
+  return shape.n_hidden > 0 && !shape.hidden_at.empty() && shape.n_logits < shape.n_rows &&
+         shape.hidden_at.back() > last_attention(shape.layers);
+}
+
+int max_nodes_of(const PassShape& shape) {
+  int n_blocks = shape.layers.n_running();
+  if (has_two_streams(shape)) {
+    for (int b = last_attention(shape.layers) + 1; b < shape.layers.n_blocks(); ++b) {
+      n_blocks += shape.layers.runs(BlockId{b}) ? 1 : 0;
+    }
+  }
+  return n_blocks * kMaxNodesPerBlock + kMaxOtherNodes + static_cast<int>(shape.hidden_at.size());
+}
+
 }  // namespace
 
 PassInputMemory::PassInputMemory(const Device& device, size_t n_bytes)
@@ -55,9 +81,7 @@ size_t PassGraph::max_input_bytes(const Model& model, int n_rows, int n_kv) {
 PassGraph::PassGraph(const PassContext& pass, const PassShape& shape)
     : shape_(shape), hidden_at_(shape.hidden_at.begin(), shape.hidden_at.end()) {
   shape_.hidden_at = hidden_at_;
-  const auto max_nodes =
-      static_cast<size_t>(shape.layers.n_running() * kMaxNodesPerBlock + kMaxOtherNodes) +
-      hidden_at_.size();
+  const auto max_nodes = static_cast<size_t>(max_nodes_of(shape_));
   const size_t n_bytes =
       max_nodes * ggml_tensor_overhead() + ggml_graph_overhead_custom(max_nodes, false);
   context_.reset(ggml_init({.mem_size = n_bytes, .mem_buffer = nullptr, .no_alloc = true}));
@@ -126,45 +150,46 @@ void PassGraph::build(const PassContext& pass) {
   const auto select = [&](ggml_tensor* states, ggml_tensor* rows) {
     return rows == nullptr ? states : ggml_get_rows(context_.get(), states, rows);
   };
-  const auto keep_hidden = [&](int boundary, ggml_tensor* states) {
+  // `rows`: of `states`; nullptr: all of them, and a copy even so, since the stream's own
+  // memory is reused.
+  const auto keep_hidden = [&](int boundary, ggml_tensor* states, ggml_tensor* rows) {
     for (const int wanted : hidden_at_) {
       if (wanted != boundary || shape_.n_hidden == 0) continue;
-      // A copy even where all rows are wanted: the stream's own memory is reused.
-      ggml_tensor* kept = inputs_.hidden_rows != nullptr ? select(states, inputs_.hidden_rows)
-                                                         : ggml_cont(context_.get(), states);
+      ggml_tensor* kept = rows != nullptr ? select(states, rows) : ggml_cont(context_.get(), states);
       ggml_set_output(kept);
       builder.expand(kept);
       hidden_.push_back(kept);
     }
   };
+  const auto run = [&](int b, ggml_tensor* states) {
+    if (!shape_.layers.runs(BlockId{b})) return states;
+    const Architecture& architecture = model.architecture();
+    return b % 2 == 0 ? architecture.attention(builder, b / 2, states)
+                      : architecture.mlp(builder, b / 2, states);
+  };
 
-  // Behind the last attention block rows no longer look at each other, so only those
-  // whose logits are wanted go on.
+  // Behind the last attention block rows no longer look at each other, so only those go on
+  // whose logits or states are wanted, in a stream each: a row's logits are the same bits
+  // whether or not states are wanted too, also on devices where bits depend on the number of
+  // rows.
   const int n_blocks = shape_.layers.n_blocks();
-  int last_attention = -1;
-  for (int b = 0; b < n_blocks; b += 2) {
-    if (shape_.layers.runs(BlockId{b})) last_attention = b;
-  }
+  const int last = last_attention(shape_.layers);
   ggml_tensor* states = inputs_.states;
-  bool selected = false;
-  for (int b = 0; b < n_blocks; ++b) {
-    keep_hidden(b, states);
-    if (shape_.layers.runs(BlockId{b})) {
-      const Architecture& architecture = model.architecture();
-      states = b % 2 == 0 ? architecture.attention(builder, b / 2, states)
-                          : architecture.mlp(builder, b / 2, states);
-    }
-    if (b != last_attention || shape_.n_hidden > 0) continue;
-    if (shape_.n_logits == 0) {  // only the keys and values are wanted: all are there now
-      builder.expand(states);
-      return;
-    }
-    states = select(states, inputs_.logit_rows);
-    selected = true;
+  for (int b = 0; b <= last; ++b) {
+    keep_hidden(b, states, inputs_.hidden_rows);
+    states = run(b, states);
   }
-  keep_hidden(n_blocks, states);
+  const bool apart = has_two_streams(shape_);
+  ggml_tensor* hidden_states = apart ? select(states, inputs_.hidden_rows) : nullptr;
+  if (shape_.n_logits == 0) builder.expand(states);  // its keys and values are wanted at least
+  states = shape_.n_logits > 0 ? select(states, inputs_.logit_rows) : nullptr;
+  for (int b = last + 1; b < n_blocks; ++b) {
+    keep_hidden(b, apart ? hidden_states : states, apart ? nullptr : inputs_.hidden_rows);
+    if (apart) hidden_states = run(b, hidden_states);
+    if (states != nullptr) states = run(b, states);
+  }
+  keep_hidden(n_blocks, apart ? hidden_states : states, apart ? nullptr : inputs_.hidden_rows);
   if (shape_.n_logits > 0) {
-    if (!selected) states = select(states, inputs_.logit_rows);
     logits_ = builder.head(states);
     ggml_set_output(logits_);
     builder.expand(logits_);

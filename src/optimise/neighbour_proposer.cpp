@@ -5,6 +5,7 @@
 
 #include "core/check.h"
 #include "core/error.h"
+#include "optimise/best_score.h"
 
 namespace forerun {
 namespace {
@@ -21,37 +22,13 @@ constexpr double kSwapBlur = 0.5;
 // No item is ever beyond doubt.
 constexpr double kLeastDoubt = 0.03;
 constexpr double kMostDoubt = 0.97;
-// The first set is scored this often before the first change, to know the noise.
-constexpr int kFirstTests = 4;
-// The best set is scored again until its score is known to this share of the noise's variance.
-// It is never taken to be known better than to the other: effects are not quite additive.
-constexpr double kKnownWell = 0.5;
-constexpr double kKnownBest = 1.0 / 6;
-// Differences below this are rounding.
-constexpr double kLeastNoise = 1e-4;
 // How much of what is known about the usual gain fades with each addition: it grows with the
 // set.
 constexpr double kFading = 0.05;
 
-double square(double x) {
-  return x * x;
-}
-
 double normal_density(double x, double variance) {
   return std::exp(-0.5 * x * x / variance) / std::sqrt(variance);
 }
-
-// A number that is known with this uncertainty.
-struct Estimate {
-  double mean = 0;
-  double variance = 0;
-
-  void observe(double value, double value_variance) {
-    const double share = variance / (variance + value_variance);
-    mean += share * (value - mean);
-    variance *= 1 - share;
-  }
-};
 
 // What a change of the best set flips.
 struct Change {
@@ -65,7 +42,8 @@ class NeighbourProposer final : public SubsetProposer {
       : options_(options),
         n_skipped_(n_skipped),
         doubts_(static_cast<size_t>(n_items), options.needed_share),
-        usual_gain_{.mean = 1.0 / n_items, .variance = square(1.0 / n_items)} {}
+        usual_gain_{.mean = 1.0 / n_items, .variance = square(1.0 / n_items)},
+        best_score_(options.noise, options.retest_after) {}
 
   Subset propose(int n_before, const ScoredSubset* best, Random& random) override;
   std::optional<double> learn(const Subset& set, double score, const ScoredSubset* best) override;
@@ -82,7 +60,6 @@ class NeighbourProposer final : public SubsetProposer {
   // the others outweigh it.
   size_t n_to_remove(std::span<const size_t> items) const;
   double chance_none_needed(std::span<const size_t> items) const;
-  bool is_retest_due() const;
   Change choose_change(const Subset& set, Random& random) const;
   // Learns from `loss`, how much lower the score is than it would usually be if none of these
   // skipped items were needed. The chance that none is, as known then.
@@ -90,16 +67,12 @@ class NeighbourProposer final : public SubsetProposer {
   // Learns from the score of a changed set and of the best set, as shares of the latter. The new
   // best score, or nothing if the change is not for the better.
   std::optional<double> learn_change(const Change& change, double difference);
-  double noise_variance() const;
 
   NeighbourOptions options_;
   int n_skipped_;
   std::vector<double> doubts_;  // per item, the chance that it is needed
   Estimate usual_gain_;         // of skipping an item that is not needed
-  double best_variance_ = 0;    // of what is known of the best set's score
-  double noise_sum_ = 0;        // squared deviations of scores of the same set, and their number
-  int n_tests_ = 0;
-  int n_failed_ = 0;  // since the last success or retest
+  BestScore best_score_;
 };
 
 Subset NeighbourProposer::start(Random& random) const {
@@ -165,17 +138,10 @@ Change NeighbourProposer::choose_change(const Subset& set, Random& random) const
   return {.added = std::move(out), .removed = std::move(in)};
 }
 
-bool NeighbourProposer::is_retest_due() const {
-  if (options_.retest_after == 0) return false;
-  const bool is_noisy = noise_variance() > square(kLeastNoise);
-  const bool is_vague = is_noisy && best_variance_ > kKnownWell * noise_variance();
-  return n_tests_ < kFirstTests - 1 || is_vague || n_failed_ >= options_.retest_after;
-}
-
 Subset NeighbourProposer::propose(int /*n_before*/, const ScoredSubset* best, Random& random) {
   if (best == nullptr) return start(random);
   Subset set = best->set;
-  if (is_retest_due()) return set;
+  if (best_score_.is_retest_due()) return set;
   const Change change = choose_change(set, random);
   for (const size_t item : change.added) set[item] = true;
   for (const size_t item : change.removed) set[item] = false;
@@ -197,13 +163,8 @@ double NeighbourProposer::learn_loss(std::span<const size_t> items, double loss,
   return after;
 }
 
-double NeighbourProposer::noise_variance() const {
-  const double seen = n_tests_ > 0 ? noise_sum_ / n_tests_ : 0;
-  return std::max(square(kLeastNoise), seen);
-}
-
 std::optional<double> NeighbourProposer::learn_change(const Change& change, double difference) {
-  const double variance = noise_variance() + best_variance_;
+  const double variance = best_score_.noise_variance() + best_score_.variance();
   const auto n_added = static_cast<double>(change.added.size());
   const auto n_removed = static_cast<double>(change.removed.size());
   const double per_item = std::max(0.0, usual_gain_.mean);
@@ -227,61 +188,45 @@ std::optional<double> NeighbourProposer::learn_change(const Change& change, doub
   }
   if (!(gain.mean > 0)) return std::nullopt;
   // A needed item may have slipped in: then the new score says more than the old one.
-  Estimate best{.mean = gain.mean,
-                .variance = best_variance_ + gain.variance + (1 - none_added) * square(options_.effect)};
-  best.observe(difference, noise_variance());
-  best_variance_ = best.variance;
+  Estimate best{
+      .mean = gain.mean,
+      .variance = best_score_.variance() + gain.variance + (1 - none_added) * square(options_.effect)};
+  best.observe(difference, best_score_.noise_variance());
+  best_score_.replaced(best.variance);
   return best.mean;
 }
 
 std::optional<double> NeighbourProposer::learn(const Subset& set, double score,
                                                const ScoredSubset* best) {
   if (best == nullptr) {
-    best_variance_ = square(options_.noise);
+    best_score_.begin();
     return score;
   }
   const double scale = std::abs(best->score) > 1e-9 ? std::abs(best->score) : 1;
   const double difference = (score - best->score) / scale;
-  if (set == best->set) {
-    const double noise = noise_variance();
-    noise_sum_ += square(difference) * noise / (noise + best_variance_);
-    ++n_tests_;
-    n_failed_ = 0;
-    Estimate of_best{.mean = 0, .variance = best_variance_};
-    of_best.observe(difference, noise_variance());
-    best_variance_ = std::max(of_best.variance, kKnownBest * noise_variance());
-    return best->score + of_best.mean * scale;
-  }
+  if (set == best->set) return best->score + best_score_.retested(difference) * scale;
   Change change;
   for (size_t i = 0; i < set.size(); ++i) {
     if (set[i] != best->set[i]) (set[i] ? change.added : change.removed).push_back(i);
   }
   const std::optional<double> gain = learn_change(change, difference);
-  n_failed_ = gain ? 0 : n_failed_ + 1;
+  if (!gain) best_score_.failed();
   return gain ? std::optional(best->score + *gain * scale) : std::nullopt;
 }
 
 Json NeighbourProposer::to_json() const {
   return {{"doubts", doubts_},
           {"usual_gain", {usual_gain_.mean, usual_gain_.variance}},
-          {"best_variance", best_variance_},
-          {"noise_sum", noise_sum_},
-          {"n_tests", n_tests_},
-          {"n_failed", n_failed_}};
+          {"best_score", best_score_.to_json()}};
 }
 
 void NeighbourProposer::restore(const Json& json) {
-  const auto is_variance = [](double x) { return x >= 0 && std::isfinite(x); };
   auto doubts = json.at("doubts").get<std::vector<double>>();
   usual_gain_ = {.mean = json.at("usual_gain").at(0).get<double>(),
                  .variance = json.at("usual_gain").at(1).get<double>()};
-  best_variance_ = json.at("best_variance").get<double>();
-  noise_sum_ = json.at("noise_sum").get<double>();
-  n_tests_ = json.at("n_tests").get<int>();
-  n_failed_ = json.at("n_failed").get<int>();
   bool makes_sense = doubts.size() == doubts_.size() && std::isfinite(usual_gain_.mean) &&
-                     is_variance(usual_gain_.variance) && is_variance(best_variance_) &&
-                     is_variance(noise_sum_) && n_tests_ >= 0 && n_failed_ >= 0;
+                     BestScore::is_variance(usual_gain_.variance) &&
+                     best_score_.restore(json.at("best_score"));
   for (const double doubt : doubts) makes_sense &= doubt >= kLeastDoubt && doubt <= kMostDoubt;
   if (!makes_sense) fail(ErrorCode::kInvalidFile, "numbers are out of range");
   doubts_ = std::move(doubts);

@@ -7,6 +7,7 @@
 #include "core/check.h"
 #include "core/error.h"
 #include "optimise/bayesian_proposers.h"
+#include "optimise/group_test_proposer.h"
 #include "optimise/neighbour_proposer.h"
 #include "optimise/subset_proposer.h"
 
@@ -57,6 +58,7 @@ std::unique_ptr<SubsetProposer> make_proposer(int n_free, int n_skipped,
     case SubsetStrategy::kSwift: return make_swift_proposer(n_free, n_skipped, options.bayesian);
     case SubsetStrategy::kNeighbour:
       return make_neighbour_proposer(n_free, n_skipped, options.neighbour);
+    case SubsetStrategy::kBayesian: return make_group_test_proposer(n_free, options.neighbour);
     case SubsetStrategy::kSelfSd: return make_self_sd_proposer(n_free, options.bayesian);
   }
   CHECK(false);
@@ -88,6 +90,7 @@ std::string_view to_string(SubsetStrategy strategy) {
   switch (strategy) {
     case SubsetStrategy::kSwift: return "swift";
     case SubsetStrategy::kNeighbour: return "neighbour";
+    case SubsetStrategy::kBayesian: return "bayesian";
     case SubsetStrategy::kSelfSd: return "self-sd";
   }
   CHECK(false);

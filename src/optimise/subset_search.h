@@ -13,6 +13,8 @@
 //              Decoding for LLM Inference Acceleration", ICLR 2025): uniform random sets of a
 //              fixed size, every 25th from a Gaussian process over all scores so far.
 //   neighbour  ours: small changes of the best set so far (neighbour_proposer.h).
+//   bayesian   ours: changes of the best set that a Bayesian model of the items suggests
+//              (group_test_proposer.h).
 //   self-sd    as Draft & Verify and KNN-SSD do it (Zhang et al., ACL 2024; Song et al.,
 //              2025): a number in [0, 1] per item, skipped above a half, every proposal from
 //              the Gaussian process.
@@ -39,13 +41,13 @@ struct SubsetProblem {
   // Items that are never skipped, a flag per item; empty: none.
   std::vector<bool> is_protected = {};
   // How many a set skips: every set of `swift`, the sets of `neighbour` unless it may resize.
-  // `self-sd` has no say in it.
+  // `bayesian` and `self-sd` skip as many as are worth it.
   int n_skipped = 0;
   // Sets that are proposed before any other, without protected items.
   std::vector<Subset> first_sets = {};
 };
 
-enum class SubsetStrategy { kSwift, kNeighbour, kSelfSd };
+enum class SubsetStrategy { kSwift, kNeighbour, kBayesian, kSelfSd };
 std::string_view to_string(SubsetStrategy strategy);
 
 // Which point a proposal of a Gaussian process is scored at in it.
@@ -77,9 +79,9 @@ struct BayesianOptions {
   double refit_growth = 0.1;
 };
 
-// See neighbour_proposer.h.
+// Of the strategies that change the best set, `neighbour` and `bayesian`.
 struct NeighbourOptions {
-  bool may_resize = true;
+  bool may_resize = true;  // `bayesian` always may
   // The share of items that are expected to be needed, in [0.01, 0.97].
   double needed_share = 0.25;
   // How much skipping a needed item lowers the score, and the noise of the first score, as
@@ -113,7 +115,7 @@ enum class SearchEnd { kMaxScores, kNoProgress, kGoodScore };
 
 struct ScoredSubset {
   Subset set;
-  double score = 0;  // `neighbour`: an estimate from all scores, since they may be noisy
+  double score = 0;  // `neighbour`, `bayesian`: an estimate, since scores may be noisy
   bool operator==(const ScoredSubset&) const = default;
 };
 

@@ -1,4 +1,4 @@
-// Does `neighbour` find a planted set of 200 items among 270, as it must find the redundant
+// Do `neighbour` and `bayesian` find a planted set of 200 items among 270, as it must find the redundant
 // blocks of a deep model?
 #include <gtest/gtest.h>
 
@@ -14,8 +14,10 @@ constexpr int kItems = 270;
 constexpr int kPlanted = 200;
 
 // The share of the planted set's speedup that the found one has, without noise.
-double reached(const PlantedSubset& planted, double noise, uint64_t seed, int n_scores) {
+double reached(const PlantedSubset& planted, double noise, uint64_t seed, int n_scores,
+               SubsetStrategy strategy = SubsetStrategy::kNeighbour) {
   SubsetSearchOptions options;
+  options.strategy = strategy;
   options.seed = seed;
   SubsetSearch search({.n_items = kItems}, options);
   std::mt19937_64 random(seed);
@@ -41,18 +43,39 @@ TEST(NeighbourSearch, BearsNoise) {
   EXPECT_GE(sum / 8, 0.92);
 }
 
+TEST(BayesianSearch, FindsThePlantedSet) {
+  for (uint64_t seed = 1; seed <= 4; ++seed) {
+    const PlantedSubset planted(kItems, kPlanted, 100 + seed);
+    EXPECT_GE(reached(planted, 0, seed, 350, SubsetStrategy::kBayesian), 0.99) << seed;
+    EXPECT_GE(reached(planted, 0.01, seed, 1000, SubsetStrategy::kBayesian), 0.95) << seed;
+  }
+}
+
+TEST(BayesianSearch, BearsNoise) {
+  double sum = 0;
+  for (uint64_t seed = 1; seed <= 4; ++seed) {
+    const PlantedSubset planted(kItems, kPlanted, 100 + seed);
+    sum += reached(planted, 0.02, seed, 1000, SubsetStrategy::kBayesian);
+  }
+  EXPECT_GE(sum / 4, 0.92);
+}
+
 // Where every item is needed the best is to skip none: as far as the noise of 2 % shows.
-TEST(NeighbourSearch, SkipsNothingWhereNothingPays) {
-  for (uint64_t seed = 1; seed <= 8; ++seed) {
-    const PlantedSubset needed(60, 0, seed);
-    SubsetSearchOptions options;
-    options.seed = seed;
-    SubsetSearch search({.n_items = 60}, options);
-    std::mt19937_64 random(seed);
-    for (int i = 0; i < 300; ++i) {
-      search.tell(needed.noisy(needed.speedup(search.propose()), 0.02, random));
+TEST(SubsetSearchOnNeededItems, SkipsNothingWhereNothingPays) {
+  for (const SubsetStrategy strategy : {SubsetStrategy::kNeighbour, SubsetStrategy::kBayesian}) {
+    for (uint64_t seed = 1; seed <= 8; ++seed) {
+      const PlantedSubset needed(60, 0, seed);
+      SubsetSearchOptions options;
+      options.strategy = strategy;
+      options.seed = seed;
+      SubsetSearch search({.n_items = 60}, options);
+      std::mt19937_64 random(seed);
+      for (int i = 0; i < 300; ++i) {
+        search.tell(needed.noisy(needed.speedup(search.propose()), 0.02, random));
+      }
+      const double least = strategy == SubsetStrategy::kNeighbour ? 0.95 : 0.9;
+      EXPECT_GE(needed.speedup(search.best()->set), least) << to_string(strategy) << seed;
     }
-    EXPECT_GE(needed.speedup(search.best()->set), 0.95) << seed;
   }
 }
 

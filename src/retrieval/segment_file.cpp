@@ -1,17 +1,14 @@
 #include "retrieval/segment_file.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <cstring>
 #include <string_view>
 #include <vector>
 
 #include "core/error.h"
 #include "core/hash.h"
+#include "core/replace_file.h"
 #include "retrieval/segment.h"
 
 namespace forerun {
@@ -48,58 +45,10 @@ void lay_out(SegmentHeader& header) {
   header.file_bytes = header.checksums_offset + n_blocks * sizeof(uint64_t);
 }
 
-// A new file that is removed again unless it is finished.
-class NewFile {
- public:
-  explicit NewFile(const std::filesystem::path& path)
-      : path_(path), temporary_(path.string() + ".part") {
-    fd_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-    if (fd_ < 0) give_up();
-  }
-  ~NewFile() {
-    if (fd_ >= 0) ::close(fd_);
-    if (!finished_) ::unlink(temporary_.c_str());
-  }
-  NewFile(const NewFile&) = delete;
-  NewFile& operator=(const NewFile&) = delete;
-
-  void write(std::span<const std::byte> bytes, size_t offset) {
-    while (!bytes.empty()) {
-      const ssize_t n = ::pwrite(fd_, bytes.data(), bytes.size(), static_cast<off_t>(offset));
-      if (n < 0 && errno == EINTR) continue;
-      if (n <= 0) give_up();
-      bytes = bytes.subspan(static_cast<size_t>(n));
-      offset += static_cast<size_t>(n);
-    }
-  }
-
-  void finish() {
-    if (::fsync(fd_) != 0) give_up();
-    if (::rename(temporary_.c_str(), path_.c_str()) != 0) give_up();
-    finished_ = true;
-    // The new name must be as durable as the file.
-    const auto folder = path_.has_parent_path() ? path_.parent_path() : std::filesystem::path(".");
-    const int folder_fd = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (folder_fd < 0) return;
-    ::fsync(folder_fd);
-    ::close(folder_fd);
-  }
-
- private:
-  [[noreturn]] void give_up() {
-    fail(ErrorCode::kIo, "cannot write {}: {}", path_.string(), std::strerror(errno));
-  }
-
-  std::filesystem::path path_;
-  std::string temporary_;
-  int fd_ = -1;
-  bool finished_ = false;
-};
-
 // Writes parts behind each other and hashes the blocks of what it writes.
 class BlockWriter {
  public:
-  BlockWriter(NewFile& file, size_t offset) : file_(file), offset_(offset) {
+  BlockWriter(ReplacementFile& file, size_t offset) : file_(file), offset_(offset) {
     block_.reserve(kBlockBytes);
   }
 
@@ -127,12 +76,12 @@ class BlockWriter {
 
   void flush() {
     hashes_.push_back(hash_of(block_));
-    file_.write(block_, offset_);
+    file_.write_at(static_cast<int64_t>(offset_), block_);
     offset_ += block_.size();
     block_.clear();
   }
 
-  NewFile& file_;
+  ReplacementFile& file_;
   size_t offset_;
   std::vector<std::byte> block_;
   std::vector<uint64_t> hashes_;
@@ -161,17 +110,17 @@ void write_segment_file(const std::filesystem::path& path, SegmentHeader header,
   header.order_depth = Segment::kOrderDepth;
   lay_out(header);
 
-  NewFile file(path);
+  ReplacementFile file(path);
   BlockWriter writer(file, header.directory_offset);
   writer.write_up_to(parts.directory, header.text_offset);
   writer.write_up_to(parts.text, header.order_offset);
   writer.write_up_to(parts.order, header.checksums_offset);
   const std::vector<uint64_t> hashes = writer.finish();
   const auto hash_bytes = std::as_bytes(std::span(hashes));
-  file.write(hash_bytes, header.checksums_offset);
+  file.write_at(static_cast<int64_t>(header.checksums_offset), hash_bytes);
   header.checksums_hash = hash_of(hash_bytes);
   header.header_hash = header_hash(header);
-  file.write(std::as_bytes(std::span(&header, 1)), 0);
+  file.write_at(0, std::as_bytes(std::span(&header, 1)));
   file.finish();
 }
 

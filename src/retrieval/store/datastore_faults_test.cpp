@@ -4,9 +4,9 @@
 #include <unistd.h>
 
 #include "retrieval/store/datastore.h"
-#include "retrieval/store/file_size_limit.h"
 #include "retrieval/store/store_check.h"
 #include "retrieval/store/store_test_support.h"
+#include "support/file_size_limit.h"
 
 namespace forerun {
 namespace {

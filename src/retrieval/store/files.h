@@ -1,4 +1,4 @@
-// Files that survive a crash: writing them, and making sure that they are on the disk.
+// Open files of a store, and making sure that what was written is on the disk.
 //
 // Everything here throws Error{kIo}, or {kNotFound}, with the file's name and the system's
 // reason.
@@ -8,13 +8,9 @@
 #include <cstdint>
 #include <filesystem>
 #include <span>
-#include <string_view>
 #include <vector>
 
 namespace forerun {
-
-// Throws the Error for `number` (errno) after trying to `verb` ("write") the file.
-[[noreturn]] void fail_io(std::string_view verb, const std::filesystem::path& path, int number);
 
 // An open file. Not thread-safe, except that sync() may run beside everything else.
 class StoreFile {
@@ -42,19 +38,5 @@ class StoreFile {
 };
 
 std::vector<std::byte> read_whole_file(const std::filesystem::path& path);
-
-// Makes the names in a folder as durable as the files. False: the disk would not.
-bool sync_folder(const std::filesystem::path& folder);
-
-enum class Replaced {
-  kDurable,  // for good
-  kVisible,  // done, but a power cut might bring the former contents back
-};
-// Puts `bytes` in place of the file's contents: whatever happens, it holds either all of
-// the old or all of the new ones. Throws Error{kIo}, and then it holds the old ones.
-Replaced replace_file(const std::filesystem::path& path, std::span<const std::byte> bytes);
-
-// Ends the names of files that are not whole yet.
-constexpr std::string_view kTemporarySuffix = ".part";
 
 }  // namespace forerun

@@ -7,6 +7,7 @@
 #include "core/check.h"
 #include "core/error.h"
 #include "core/mapped_file.h"
+#include "core/replace_file.h"
 #include "retrieval/segment_file.h"
 #include "retrieval/store/idle.h"
 #include "retrieval/store/merge_policy.h"

@@ -8,6 +8,7 @@
 
 #include "core/error.h"
 #include "core/hash.h"
+#include "retrieval/store/files.h"
 
 namespace forerun {
 namespace {

@@ -1,7 +1,7 @@
 // What a store consists of: one small file that names all others.
 //
-// A text file, replaced as a whole whenever the store changes (files.h): a store is always
-// what its manifest says, and files that it does not name are leftovers.
+// A text file, replaced as a whole whenever the store changes (core/replace_file.h): a store
+// is always what its manifest says, and files that it does not name are leftovers.
 //
 //   forerun datastore 1           format version
 //   tokenizer 8c1f3f6e0a55b1d2    Vocabulary::fingerprint(), hexadecimal
@@ -20,8 +20,8 @@
 #include <string_view>
 #include <vector>
 
+#include "core/replace_file.h"
 #include "retrieval/segment.h"
-#include "retrieval/store/files.h"
 
 namespace forerun {
 

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "core/replace_file.h"
 #include "retrieval/store/sources.h"
 #include "retrieval/store/store_files.h"
 

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "core/replace_file.h"
 
 namespace forerun {
 namespace {
@@ -33,7 +34,7 @@ std::set<std::string> names_in(const Manifest& manifest) {
 // A file that forerun might have left behind.
 bool is_ours(std::string_view name) {
   return name.starts_with(kSegment) || name.starts_with(kJournal) ||
-         (name.starts_with(kManifest) && name.ends_with(kTemporarySuffix));
+         (name.starts_with(kManifest) && name.ends_with(ReplacementFile::kSuffix));
 }
 
 void remove_quietly(const fs::path& path) {

@@ -10,7 +10,7 @@
 #include <string_view>
 
 #include "core/error.h"
-#include "retrieval/store/files.h"
+#include "core/replace_file.h"
 
 namespace forerun {
 namespace {

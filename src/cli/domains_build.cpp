@@ -1,0 +1,286 @@
+// forerun domains build: from prompts whose kind is known to a file of domains.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <map>
+#include <memory>
+
+#include "bench/prompts.h"
+#include "budget/calibration.h"
+#include "cli/commands.h"
+#include "cli/datastore_progress.h"
+#include "cli/model_options.h"
+#include "core/error.h"
+#include "engine/loaded_model.h"
+#include "layers/domain_anchors.h"
+#include "layers/domain_file.h"
+#include "layers/layer_search.h"
+
+namespace forerun {
+namespace {
+
+struct BuildOptions {
+  ModelOptions model;
+  std::vector<std::string> prompts;
+  std::vector<std::string> domains;  // "NAME=FILE"
+  std::string vector = "mean";
+  int n_clusters = 10;
+  int n_texts = 8;
+  int n_tokens = 32;
+  LayerSearchOptions search;
+  std::string output;
+};
+
+// A domain's prompts, and what the model makes of them.
+struct DomainPrompts {
+  std::string name;
+  std::vector<std::vector<TokenId>> prompts;
+  std::vector<PromptState> states;
+
+  DomainVectors vectors(PromptVector kind) const {
+    DomainVectors vectors{.name = name, .values = {}};
+    for (const PromptState& state : states) {
+      const auto vector = vector_of(state, kind);
+      vectors.values.insert(vectors.values.end(), vector.begin(), vector.end());
+    }
+    return vectors;
+  }
+};
+
+std::vector<BenchPrompt> read_all_prompts(const BuildOptions& options) {
+  std::vector<BenchPrompt> all;
+  for (const std::string& file : options.prompts) {
+    for (BenchPrompt& prompt : read_prompts(file).prompts) {
+      if (prompt.category.empty()) {
+        fail(ErrorCode::kInvalidArgument,
+             "{}: prompt {} has no category: give one to each, or use --domain NAME={}", file, prompt.id,
+             file);
+      }
+      all.push_back(std::move(prompt));
+    }
+  }
+  for (const std::string& domain : options.domains) {
+    const size_t equals = domain.find('=');
+    if (equals == 0 || equals == std::string::npos || equals + 1 == domain.size()) {
+      fail(ErrorCode::kInvalidArgument, "--domain is '{}': write NAME=FILE", domain);
+    }
+    for (BenchPrompt& prompt : read_prompts(domain.substr(equals + 1)).prompts) {
+      prompt.category = domain.substr(0, equals);
+      all.push_back(std::move(prompt));
+    }
+  }
+  if (all.empty()) {
+    fail(ErrorCode::kInvalidArgument,
+         "no prompts: use --prompts FILE with categories, or --domain NAME=FILE");
+  }
+  return all;
+}
+
+std::vector<DomainPrompts> by_domain(const std::vector<BenchPrompt>& prompts,
+                                     const LoadedModel& loaded) {
+  std::vector<DomainPrompts> domains;
+  std::map<std::string, size_t> places;
+  for (const BenchPrompt& prompt : prompts) {
+    const auto [place, is_new] = places.emplace(prompt.category, domains.size());
+    if (is_new) domains.push_back({.name = prompt.category, .prompts = {}, .states = {}});
+    domains[place->second].prompts.push_back(prompt_for(loaded, prompt.turns.front()));
+    if (domains[place->second].prompts.back().empty()) {
+      fail(ErrorCode::kInvalidArgument, "prompt {} of {} is empty", prompt.id, prompt.category);
+    }
+  }
+  if (domains.size() < 2) {
+    fail(ErrorCode::kInvalidArgument,
+         "there is one domain only, {}: give two or more ('forerun layers search' makes one set for "
+         "all prompts)",
+         domains.front().name);
+  }
+  for (const DomainPrompts& domain : domains) {
+    if (domain.prompts.size() >= 2) continue;
+    fail(ErrorCode::kInvalidArgument, "domain {} has one prompt only: give it two or more", domain.name);
+  }
+  return domains;
+}
+
+// Room for the longest prompt, and for the longest texts of a domain that are searched on
+// together.
+int cells_for(const std::vector<DomainPrompts>& domains, const BuildOptions& options) {
+  constexpr size_t kCalibration = 4096;
+  size_t n_cells = kCalibration;
+  for (const DomainPrompts& domain : domains) {
+    std::vector<size_t> lengths;
+    for (const auto& prompt : domain.prompts) lengths.push_back(prompt.size());
+    std::sort(lengths.rbegin(), lengths.rend());  // the longest first
+    const size_t n_texts = std::min(lengths.size(), static_cast<size_t>(options.n_texts));
+    // The answers twice: committed, and as a candidate has them.
+    size_t n = 2 * n_texts * static_cast<size_t>(options.n_tokens + 1);
+    for (size_t i = 0; i < n_texts; ++i) n += lengths[i];
+    n_cells = std::max(n_cells, n);
+  }
+  return static_cast<int>(n_cells);
+}
+
+void read_states(Executor& executor, std::vector<DomainPrompts>& domains) {
+  size_t n_all = 0, n_read = 0;
+  for (const DomainPrompts& domain : domains) {
+    for (const auto& prompt : domain.prompts) n_all += prompt.size();
+  }
+  WorkProgress progress("reading prompts");
+  for (DomainPrompts& domain : domains) {
+    for (const auto& prompt : domain.prompts) {
+      domain.states.push_back(read_prompt_state(executor, prompt).value());
+      n_read += prompt.size();
+      progress.show(static_cast<double>(n_read) / static_cast<double>(n_all), ", " + domain.name);
+    }
+  }
+}
+
+// How well both kinds of vectors tell domains apart; of the one that is used, what follows.
+RoutingCheck check_vectors(const std::vector<DomainPrompts>& domains, int n_embd,
+                           const BuildOptions& options) {
+  RoutingCheck chosen;
+  for (const PromptVector kind : {PromptVector::kMean, PromptVector::kLast}) {
+    std::vector<DomainVectors> vectors;
+    for (const DomainPrompts& domain : domains) vectors.push_back(domain.vectors(kind));
+    RoutingCheck check = check_routing(vectors, n_embd, options.n_clusters);
+    fmt::print("by the {} of its states {} of {} prompts, each left out of the anchors, find home\n",
+               to_string(kind), check.n_all_at_home(), check.n_all());
+    if (options.vector == to_string(kind)) chosen = std::move(check);
+  }
+  std::fflush(stdout);
+  return chosen;
+}
+
+// The layers to draft texts of this domain with, beginning with what was good for another.
+void search_domain(Executor& executor, const Calibration& costs, const LoadedModel& loaded,
+                   const std::vector<std::vector<TokenId>>& prompts, const BuildOptions& options,
+                   Domain& domain) {
+  std::vector<SearchText> texts;
+  {
+    WorkProgress progress(domain.name + ": answering");
+    texts = write_answers(
+        executor, prompts,
+        {.n_tokens = options.n_tokens,
+         .is_end = [&](TokenId token) { return loaded.vocabulary.is_end_of_generation(token); },
+         .progress = [&](double share) { progress.show(share); }});
+  }
+  if (texts.empty()) {
+    fail(ErrorCode::kInvalidArgument,
+         "the model answers no prompt of {}: give others, or more (--texts)", domain.name);
+  }
+  const auto n_texts = static_cast<int>(texts.size());
+  ExpectedSpeed objective(executor, costs, std::move(texts));
+  WorkProgress progress(domain.name + ": searching");
+  LayerSearchOptions search = options.search;
+  search.progress = [&](const LayerSearchProgress& at) {
+    progress.show(static_cast<double>(at.n_candidates) / at.max_candidates,
+                  fmt::format(", {:.2f}x without {} blocks", at.best_speedup, at.n_skipped));
+  };
+  const int n_layers = executor.model().config().n_layers;
+  LayerSearchResult result = search_layers(objective, n_layers, search);
+  // Not to draft is a choice too.
+  const bool pays = result.speedup > 1 && !result.layers.is_full();
+  domain.layers = pays ? result.layers : LayerSet::full(n_layers);
+  domain.found = {.method = search.method,
+                  .objective = "expected",
+                  .speedup = pays ? result.speedup : 1,
+                  .n_texts = n_texts,
+                  .n_tokens = objective.n_tokens(),
+                  .n_candidates = result.n_candidates,
+                  .best_so_far = std::move(result.best_so_far)};
+}
+
+void check_output(const std::filesystem::path& path) {
+  const auto folder = path.has_parent_path() ? path.parent_path() : std::filesystem::path(".");
+  if (!std::filesystem::is_directory(folder)) {
+    fail(ErrorCode::kNotFound, "there is no folder {} for the output", folder.string());
+  }
+  if (std::filesystem::is_directory(path)) {
+    fail(ErrorCode::kInvalidArgument, "the output {} is a folder: name a file", path.string());
+  }
+}
+
+void build(const BuildOptions& options) {
+  check_output(options.output);
+  const std::vector<BenchPrompt> prompts = read_all_prompts(options);
+  const EngineOptions engine = engine_options(options.model, {});
+  const LoadedModel loaded = load_model(resolve_model(options.model.model), options.model.device,
+                                        [&](double share) { engine.progress("loading", share); });
+  std::vector<DomainPrompts> domains = by_domain(prompts, loaded);
+  Executor executor(loaded.model, {.kv = {.n_cells = cells_for(domains, options)}});
+  const Calibration costs = calibrated(
+      executor, {.progress = [&](double share) { engine.progress("measuring this machine", share); }});
+  read_states(executor, domains);
+
+  const ModelConfig& config = loaded.model->config();
+  const RoutingCheck check = check_vectors(domains, config.n_embd, options);
+  DomainFile file{.model = loaded.model->fingerprint(),
+                  .n_layers = config.n_layers,
+                  .n_embd = config.n_embd,
+                  .vector = parse_prompt_vector(options.vector).value(),
+                  .least_cosine = check.least_cosine};
+  BuildOptions searching = options;
+  for (size_t d = 0; d < domains.size(); ++d) {
+    const DomainVectors vectors = domains[d].vectors(file.vector);
+    Domain& domain = file.domains.emplace_back();
+    domain.name = domains[d].name;
+    domain.anchors = make_anchors(vectors, config.n_embd, options.n_clusters);
+    std::vector<std::vector<TokenId>> chosen;
+    for (const size_t i : representatives(vectors, config.n_embd, domain.anchors, options.n_texts)) {
+      chosen.push_back(domains[d].prompts[i]);
+    }
+    search_domain(executor, costs, loaded, chosen, searching, domain);
+    if (!domain.layers.is_full()) searching.search.first_sets = {domain.layers};
+    fmt::print("{}: {} of {} prompts find home, {:.2f}x without {} of {} blocks after {} candidates\n",
+               domain.name, check.n_at_home[d], check.n_prompts[d], domain.found.speedup,
+               domain.layers.n_blocks() - domain.layers.n_running(), domain.layers.n_blocks(),
+               domain.found.n_candidates);
+    std::fflush(stdout);
+  }
+  file.save(options.output);
+}
+
+}  // namespace
+
+void add_domains_build_command(CLI::App& domains) {
+  auto options = std::make_shared<BuildOptions>();
+  CLI::App* command = domains.add_subcommand(
+      "build", "Make domains: what their prompts are like, and which layers to draft them with");
+  command
+      ->add_option("--prompts", options->prompts,
+                   "JSONL file as 'bench spec' reads it; categories are the domains")
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  command->add_option("--domain", options->domains, "NAME=FILE: all prompts of a file are one domain")
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  command->add_option("-o,--output", options->output, "The file to write")->required();
+  command
+      ->add_option("--vector", options->vector,
+                   "What stands for a prompt: the mean of its states, or the last")
+      ->check(CLI::IsMember({"mean", "last"}))
+      ->capture_default_str();
+  command->add_option("--clusters", options->n_clusters, "Anchors of a domain at most")
+      ->check(CLI::Range(1, 1000))
+      ->capture_default_str();
+  command->add_option("--texts", options->n_texts, "Prompts of a domain that layers are searched on")
+      ->check(CLI::Range(1, 1000))
+      ->capture_default_str();
+  command->add_option("--tokens", options->n_tokens, "Tokens of each answer")
+      ->check(CLI::Range(2, 4096))
+      ->capture_default_str();
+  const auto methods = layer_search_methods();
+  command->add_option("--method", options->search.method, "How layers are searched")
+      ->check(CLI::IsMember(std::vector<std::string>(methods.begin(), methods.end())))
+      ->capture_default_str();
+  command->add_option("--candidates", options->search.max_candidates, "Candidates of a domain at most")
+      ->check(CLI::Range(1, 1000000))
+      ->capture_default_str();
+  command
+      ->add_option("--patience", options->search.max_without_progress,
+                   "Candidates without a better one that end a search")
+      ->check(CLI::Range(1, 1000000))
+      ->capture_default_str();
+  add_model_options(*command, options->model);
+  command->callback([options] { build(*options); });
+}
+
+}  // namespace forerun

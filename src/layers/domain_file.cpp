@@ -1,0 +1,151 @@
+#include "layers/domain_file.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "core/check.h"
+#include "core/replace_file.h"
+#include "layers/layer_json.h"
+#include "optimise/kmeans.h"
+
+namespace forerun {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr JsonFileKind kKind{.version_field = "forerun_domains",
+                             .version = 1,
+                             .what = "file of domains",
+                             .command = "forerun domains build"};
+
+// The number with the fewest digits that is this float.
+double shortest(float x) {
+  char text[32];
+  const auto written = std::to_chars(text, text + sizeof(text), x);
+  double value = 0;
+  std::from_chars(text, written.ptr, value);
+  return value;
+}
+
+Json anchors_json(std::span<const float> anchors, size_t n_embd) {
+  Json list = Json::array();
+  for (size_t i = 0; i < anchors.size(); i += n_embd) {
+    Json& anchor = list.emplace_back(Json::array());
+    for (const float x : anchors.subspan(i, n_embd)) anchor.push_back(shortest(x));
+  }
+  return list;
+}
+
+std::optional<std::vector<float>> parse_anchors(const Json& json, size_t n_embd) {
+  std::vector<float> values;
+  if (!json.is_array() || json.empty()) return std::nullopt;
+  for (const Json& anchor : json) {
+    if (!anchor.is_array() || anchor.size() != n_embd) return std::nullopt;
+    bool has_direction = false;
+    for (const Json& number : anchor) {
+      const auto x = static_cast<float>(number.get<double>());
+      if (!std::isfinite(x)) return std::nullopt;
+      has_direction |= x != 0;
+      values.push_back(x);
+    }
+    if (!has_direction) return std::nullopt;
+  }
+  return values;
+}
+
+std::optional<Domain> parse_domain(const Json& json, int n_layers, int n_embd) {
+  const auto layers = parse_skipped(json.at("skipped"), n_layers);
+  const auto found = parse_origin(json.at("found"));
+  const auto anchors = parse_anchors(json.at("anchors"), static_cast<size_t>(n_embd));
+  auto name = json.at("name").get<std::string>();
+  if (name.empty() || !layers || !found || !anchors) return std::nullopt;
+  return Domain{.name = std::move(name), .layers = *layers, .found = *found, .anchors = *anchors};
+}
+
+std::optional<DomainFile> parse(const Json& json) {
+  const auto model = parse_fingerprint(json.at("model"));
+  const auto vector = parse_prompt_vector(json.at("vector").get<std::string>());
+  if (!model || !vector) return std::nullopt;
+  DomainFile file{.model = *model,
+                  .n_layers = json.at("n_layers").get<int>(),
+                  .n_embd = json.at("n_embd").get<int>(),
+                  .vector = *vector,
+                  .least_cosine = json.at("least_cosine").get<double>()};
+  const Json& domains = json.at("domains");
+  const bool is_in_range = file.n_embd > 0 && file.least_cosine >= -1 && file.least_cosine <= 1;
+  if (!is_in_range || !domains.is_array() || domains.empty()) return std::nullopt;
+  std::set<std::string> names;
+  for (const Json& entry : domains) {
+    auto domain = parse_domain(entry, file.n_layers, file.n_embd);
+    if (!domain || !names.insert(domain->name).second) return std::nullopt;
+    file.domains.push_back(std::move(*domain));
+  }
+  return file;
+}
+
+}  // namespace
+
+std::string_view to_string(PromptVector kind) {
+  return kind == PromptVector::kMean ? "mean" : "last";
+}
+
+std::optional<PromptVector> parse_prompt_vector(std::string_view name) {
+  for (const PromptVector kind : {PromptVector::kMean, PromptVector::kLast}) {
+    if (name == to_string(kind)) return kind;
+  }
+  return std::nullopt;
+}
+
+std::span<const float> vector_of(const PromptState& state, PromptVector kind) {
+  return kind == PromptVector::kMean ? state.mean() : state.last();
+}
+
+std::vector<double> DomainFile::cosines(const PromptState& prompt) const {
+  const std::span<const float> query = vector_of(prompt, vector);
+  CHECK(query.size() == static_cast<size_t>(n_embd));
+  std::vector<double> cosines;
+  for (const Domain& domain : domains) {
+    const auto nearest = nearest_by_cosine({.values = domain.anchors, .n_dimensions = n_embd}, query);
+    // What has no direction, or is not made of finite numbers, is near to nothing.
+    cosines.push_back(nearest && std::isfinite(nearest->cosine) ? nearest->cosine : -1);
+  }
+  return cosines;
+}
+
+void DomainFile::save(const std::filesystem::path& path) const {
+  Json list = Json::array();
+  for (const Domain& domain : domains) {
+    list.push_back({{"name", domain.name},
+                    {"skipped", skipped_json(domain.layers)},
+                    {"found", origin_json(domain.found)},
+                    {"anchors", anchors_json(domain.anchors, static_cast<size_t>(n_embd))}});
+  }
+  const Json json{{kKind.version_field, kKind.version},
+                  {"model", fingerprint_text(model)},
+                  {"n_layers", n_layers},
+                  {"n_embd", n_embd},
+                  {"vector", to_string(vector)},
+                  {"least_cosine", least_cosine},
+                  {"domains", list}};
+  replace_file(path, json.dump() + "\n");
+}
+
+DomainFile DomainFile::load(const std::filesystem::path& path, const Model* model) {
+  const Json json = load_json(kKind, path);
+  std::optional<DomainFile> file;
+  try {
+    file = parse(json);
+  } catch (const Json::exception&) {
+  }
+  if (!file) fail_damaged(kKind, path);
+  const bool is_for_it = model == nullptr || (file->model == model->fingerprint() &&
+                                              file->n_layers == model->config().n_layers &&
+                                              file->n_embd == model->config().n_embd);
+  if (!is_for_it) fail_other_model(kKind, path);
+  return std::move(*file);
+}
+
+}  // namespace forerun

@@ -1,0 +1,97 @@
+#include "layers/layer_objective.h"
+
+#include <algorithm>
+
+#include "budget/draft_value.h"
+#include "core/error.h"
+
+namespace forerun {
+namespace {
+
+// Tokens that see each other's keys and values as the candidate has them: about as many as a
+// draft has at most.
+constexpr size_t kWindow = 32;
+
+SamplingOptions greedy() {
+  SamplingOptions options;
+  options.temperature = 0;
+  return options;
+}
+
+}  // namespace
+
+// A text in the cache, its last token not read.
+class ExpectedSpeed::Text final : public RequestView {
+ public:
+  Text(Executor& executor, SearchText text)
+      : cells_(executor.cells()),
+        sequence_(executor.cells().create()),
+        sampler_(greedy(), executor.model().config().n_vocab),
+        text_(std::move(text)) {
+    try {
+      read_all(executor, sequence_, std::span(text_.tokens).first(text_.tokens.size() - 1));
+    } catch (...) {
+      cells_.remove(sequence_);
+      throw;
+    }
+  }
+  ~Text() override { cells_.remove(sequence_); }
+  Text(const Text&) = delete;
+  Text& operator=(const Text&) = delete;
+
+  std::span<const TokenId> text() const override { return text_.tokens; }
+  size_t n_prompt() const { return text_.n_prompt; }
+  SequenceId sequence() const override { return sequence_; }
+  const Sampler& sampler() const override { return sampler_; }
+  const SamplerState& state() const override { return state_; }
+  bool compares_distributions() const override { return false; }
+
+ private:
+  KvCells& cells_;
+  SequenceId sequence_;
+  Sampler sampler_;
+  SamplerState state_;
+  SearchText text_;
+};
+
+ExpectedSpeed::ExpectedSpeed(Executor& executor, const Calibration& costs, std::vector<SearchText> texts)
+    : executor_(executor), costs_(costs), probe_(executor) {
+  double context_sum = 0;
+  for (SearchText& text : texts) {
+    if (text.n_prompt == 0 || text.n_prompt >= text.tokens.size()) continue;
+    const Text& read = *texts_.emplace_back(std::make_unique<Text>(executor, std::move(text)));
+    const size_t n_text = read.text().size();
+    for (size_t begin = read.n_prompt(); begin < n_text; begin += kWindow) {
+      const size_t n = std::min(kWindow, n_text - begin);
+      windows_.push_back({.request = &read, .end = begin + n, .n = n});
+      n_tokens_ += static_cast<int>(n);
+      context_sum += static_cast<double>(n * begin);
+    }
+  }
+  if (n_tokens_ == 0) {
+    fail(ErrorCode::kInvalidArgument, "there is no answer to search layers on: use other prompts");
+  }
+  if (executor.cells().n_free() < std::min(n_tokens_, executor.max_rows())) {
+    fail(ErrorCode::kInvalidArgument,
+         "the texts to search layers on leave no room in the context: use fewer or shorter ones");
+  }
+  n_context_ = static_cast<int>(context_sum / n_tokens_);
+}
+
+ExpectedSpeed::~ExpectedSpeed() = default;
+
+double ExpectedSpeed::agreement(const LayerSet& layers) {
+  const auto agreement = probe_.measure(layers, windows_);
+  if (!agreement) {
+    fail(ErrorCode::kInvalidArgument,
+         "the context has no room left to try layers: use fewer or shorter texts");
+  }
+  return *agreement;
+}
+
+double ExpectedSpeed::speedup(const LayerSet& layers) {
+  return draft_speedup(costs_, layers,
+                       {.agreement = agreement(layers), .n_seen = n_tokens_, .n_context = n_context_});
+}
+
+}  // namespace forerun

@@ -1,0 +1,58 @@
+// What drafting with a set of layers is worth: what a search for layers looks for.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "budget/calibration.h"
+#include "layers/agreement.h"
+#include "layers/search_text.h"
+#include "model/executor.h"
+#include "model/layer_set.h"
+
+namespace forerun {
+
+// Not thread-safe.
+class LayerObjective {
+ public:
+  virtual ~LayerObjective() = default;
+  // How many times as fast as plain decoding. Below 1 where drafting does not pay, the lower the
+  // worse: a search needs to see the way up.
+  virtual double speedup(const LayerSet& layers) = 0;
+  // Whether the same set may score otherwise when asked again.
+  virtual bool is_noisy() const { return false; }
+};
+
+// What is to be expected: how often a drafted token is the model's own on given texts, against
+// what passes cost by calibration. The same tokens for every candidate, so there is no noise.
+//
+// The texts lie in the executor's cache while this lives; the executor and the costs outlive it.
+class ExpectedSpeed final : public LayerObjective {
+ public:
+  // Throws Error when no text has an answer, and when the cache has no room for the texts and a
+  // pass over their answers.
+  ExpectedSpeed(Executor& executor, const Calibration& costs, std::vector<SearchText> texts);
+  ~ExpectedSpeed() override;
+  ExpectedSpeed(const ExpectedSpeed&) = delete;
+  ExpectedSpeed& operator=(const ExpectedSpeed&) = delete;
+
+  double speedup(const LayerSet& layers) override;
+  // The share of the answers' tokens that the model with these layers would have put there. As
+  // in a draft, it reads the full model's keys and values but for those of the last few tokens.
+  double agreement(const LayerSet& layers);
+  // How many tokens are compared.
+  int n_tokens() const { return n_tokens_; }
+
+ private:
+  class Text;
+
+  Executor& executor_;
+  const Calibration& costs_;
+  AgreementProbe probe_;
+  std::vector<std::unique_ptr<Text>> texts_;
+  std::vector<AgreementWindow> windows_;
+  int n_tokens_ = 0;
+  int n_context_ = 0;  // of a compared token, on average
+};
+
+}  // namespace forerun

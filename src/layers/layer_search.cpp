@@ -1,0 +1,116 @@
+#include "layers/layer_search.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <limits>
+
+#include "core/error.h"
+#include "layers/layer_selector.h"
+
+namespace forerun {
+namespace {
+
+constexpr std::array<std::string_view, 4> kMethods = {"neighbour", "bayesian", "swift", "selfsd"};
+
+int n_skipped_blocks(const LayerSet& layers) {
+  return layers.n_blocks() - layers.n_running();
+}
+
+}  // namespace
+
+std::span<const std::string_view> layer_search_methods() {
+  return kMethods;
+}
+
+LayerSet layers_without(const Subset& skipped) {
+  LayerSet layers = LayerSet::full(static_cast<int>(skipped.size()) / 2);
+  for (int b = 0; b < layers.n_blocks(); ++b) {
+    layers.set(BlockId{b}, !skipped[static_cast<size_t>(b)]);
+  }
+  return layers;
+}
+
+Subset skipped_by(const LayerSet& layers) {
+  Subset skipped;
+  for (int b = 0; b < layers.n_blocks(); ++b) skipped.push_back(!layers.runs(BlockId{b}));
+  return skipped;
+}
+
+SubsetProblem layer_problem(int n_layers, const LayerSearchOptions& options) {
+  const LayerSet uniform = uniform_layers(n_layers, options.skip);
+  const auto n_blocks = static_cast<size_t>(2 * n_layers);
+  SubsetProblem problem{.n_items = 2 * n_layers,
+                        .is_protected = std::vector<bool>(n_blocks, false),
+                        .n_skipped = n_skipped_blocks(uniform),
+                        .first_sets = {}};
+  if (options.method != "selfsd") {
+    for (const int layer : {0, n_layers - 1}) {
+      for (const BlockId block : {attention_block(layer), mlp_block(layer)}) {
+        problem.is_protected[static_cast<size_t>(block)] = true;
+      }
+    }
+  }
+  if (options.method == "swift") problem.first_sets.push_back(skipped_by(uniform));
+  for (const LayerSet& layers : options.first_sets) {
+    Subset set = skipped_by(layers);
+    for (size_t b = 0; b < std::min(set.size(), n_blocks); ++b) {
+      if (problem.is_protected[b]) set[b] = false;
+    }
+    problem.first_sets.push_back(std::move(set));
+  }
+  return problem;
+}
+
+SubsetSearchOptions subset_options(const LayerSearchOptions& options, bool is_noisy) {
+  SubsetSearchOptions search;
+  if (options.method == "neighbour" || options.method == "bayesian") {
+    search = SubsetSearchOptions::changes_of_best();
+    if (options.method == "bayesian") search.strategy = SubsetStrategy::kBayesian;
+    if (!is_noisy) search.neighbour.noise = 0;
+    if (!is_noisy) search.neighbour.retest_after = 0;
+  } else if (options.method == "swift") {
+    search = SubsetSearchOptions::swift();
+    search.good_score = std::numeric_limits<double>::infinity();
+  } else if (options.method == "selfsd") {
+    search = SubsetSearchOptions::self_sd();
+  } else {
+    fail(ErrorCode::kInvalidArgument, "there is no search for layers '{}': choose one of {}",
+         options.method, fmt::join(kMethods, ", "));
+  }
+  search.seed = options.seed;
+  search.max_scores = options.max_candidates;
+  if (options.method != "selfsd") search.max_without_progress = options.max_without_progress;
+  return search;
+}
+
+LayerSearchResult search_layers(LayerObjective& objective, int n_layers,
+                                const LayerSearchOptions& options) {
+  SubsetSearch search(layer_problem(n_layers, options), subset_options(options, objective.is_noisy()));
+  LayerSearchResult result{.layers = LayerSet::full(n_layers), .best_so_far = {}};
+  while (!search.ended() && !(options.is_cancelled && options.is_cancelled())) {
+    const LayerSet candidate = layers_without(search.propose());
+    const double score = objective.speedup(candidate);
+    search.tell(score);
+    ++result.n_candidates;
+    const LayerSet best = layers_without(search.best()->set);
+    // What a search says of the best set is an estimate, since scores may be noisy.
+    if (objective.is_noisy()) {
+      result.speedup = search.best()->score;
+    } else if (best == candidate) {
+      result.speedup = score;
+    }
+    result.layers = best;
+    result.best_so_far.push_back(result.speedup);
+    if (options.progress) {
+      options.progress({.n_candidates = result.n_candidates,
+                        .max_candidates = options.max_candidates,
+                        .best_speedup = result.speedup,
+                        .n_skipped = n_skipped_blocks(best)});
+    }
+  }
+  return result;
+}
+
+}  // namespace forerun

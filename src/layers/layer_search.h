@@ -1,0 +1,75 @@
+// Searches for the blocks that the model drafts best without, before any text is made.
+//
+// What a set is worth says a LayerObjective; how candidates are found, a strategy of
+// optimise/subset_search.h:
+//
+//   neighbour  small changes of the best set so far, of any size
+//   bayesian   changes of the best set that a model of which blocks are needed suggests; of any
+//              size, and with the fewest candidates where scores have no noise
+//   swift      SWIFT's, as published: random sets of a fixed size, now and then a Bayesian step
+//   selfsd     Draft & Verify's, as published: a Bayesian step each time, sets of any size
+//
+// The first and the last layer are kept, but for `selfsd`, whose authors do not.
+//
+// A search is deterministic for a seed and an objective without noise. Not thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "layers/layer_objective.h"
+#include "layers/search_text.h"
+#include "model/layer_set.h"
+#include "optimise/subset_search.h"
+
+namespace forerun {
+
+struct LayerSearchProgress {
+  int n_candidates = 0;
+  int max_candidates = 0;
+  double best_speedup = 0;
+  int n_skipped = 0;  // blocks that the best set leaves out
+};
+
+struct LayerSearchOptions {
+  std::string method = "neighbour";
+  double skip = 0.45;  // swift: the share of the blocks left out
+  int max_candidates = 1000;
+  int max_without_progress = 300;  // selfsd goes on to the last candidate
+  uint64_t seed = 1;
+  // Tried before all others: sets that were good for other text.
+  std::vector<LayerSet> first_sets = {};
+  // Called after each candidate. May be empty.
+  std::function<void(const LayerSearchProgress&)> progress = {};
+  // Asked before each candidate; true ends the search with what it has. May be empty.
+  std::function<bool()> is_cancelled = {};
+};
+
+struct LayerSearchResult {
+  LayerSet layers = LayerSet::full(1);
+  double speedup = 0;
+  int n_candidates = 0;
+  std::vector<double> best_so_far;  // speedup of the best set after each candidate
+};
+
+// The best set found; the full model and 0 if the search was cancelled at once. Throws Error for
+// a method that there is not, and for a model without blocks that may be left out.
+LayerSearchResult search_layers(LayerObjective& objective, int n_layers,
+                                const LayerSearchOptions& options);
+
+// The names of the methods.
+std::span<const std::string_view> layer_search_methods();
+
+// --- for searches that run beside something else ---
+
+// The items of a search are the model's blocks.
+SubsetProblem layer_problem(int n_layers, const LayerSearchOptions& options);
+SubsetSearchOptions subset_options(const LayerSearchOptions& options, bool is_noisy);
+LayerSet layers_without(const Subset& skipped);
+Subset skipped_by(const LayerSet& layers);
+
+}  // namespace forerun
