@@ -19,7 +19,8 @@ DraftValue best_draft(const Calibration& costs, double agreement, double draft_s
     const double seconds =
         n * draft_seconds + costs.curve.rows(n + 1) + costs.curve.attention(n + 1, n_context);
     const double rate = expected / seconds;
-    if (n >= lengths.min && rate > best.tokens_per_second)
+    const double margin = best.n_tokens == 0 && n > 0 ? lengths.margin : 1;
+    if (n >= lengths.min && rate > margin * best.tokens_per_second)
       best = {.n_tokens = n, .tokens_per_second = rate};
     chance *= agreement;
     expected += chance;

@@ -21,6 +21,7 @@ struct DraftValue {
 struct DraftLengths {
   int min = 0;  // 0: plain decoding is a choice
   int max = 25;
+  double margin = 1;  // how many times as good as plain decoding a draft must be
 };
 DraftValue best_draft(const Calibration& costs, double agreement, double draft_seconds, int n_context,
                       const DraftLengths& lengths = {});

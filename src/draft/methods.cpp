@@ -56,6 +56,9 @@ std::unique_ptr<DraftMethod> make_self(const MethodOptions& options, const Draft
                    std::make_unique<Selector>(chosen.layers, executor_of(resources), resources.costs()));
 }
 
+// Of the time, for choosing layers, where it may be in vain.
+constexpr double kLargestShare = 0.01;
+
 // What `auto` drafts with: continuations from the text and from datastores, those of the
 // longest match in the text, and the model itself. Which of them pay is for the budget and the
 // gate to say.
@@ -71,6 +74,10 @@ std::unique_ptr<DraftMethod> make_auto(const MethodOptions& given, const DraftRe
   texts.push_back(make_method("suffix", options, resources));
   auto mixed = std::make_unique<MixedMethod>(std::move(texts));
   if (given.automatic.layers == "none") return mixed;
+  for (double* share : {&options.swift.layers.share, &options.knapspec.layers.when.share,
+                        &options.clasp.layers.when.share, &options.del.layers.when.share}) {
+    *share = std::min(*share, kLargestShare);
+  }
   DraftResources gated = resources;
   gated.gates = true;
   return std::make_unique<HybridMethod>(

@@ -82,7 +82,9 @@ struct MethodOptions {
   SelfMethodOptions<UniformOptions> uniform;
   SelfMethodOptions<SwiftOptions> swift;
   SelfMethodOptions<KnnOptions> knnssd = {.draft = kKnnDraft};
-  SelfMethodOptions<KnapSpecOptions> knapspec = {.draft = kExitBelow07};
+  // Its own choice of lengths is better than a threshold's; the authors': 10 tokens, 0.7.
+  SelfMethodOptions<KnapSpecOptions> knapspec = {
+      .draft = {.tokens = 16, .threshold = 0.3, .siblings = false}};
   SelfMethodOptions<ClaspOptions> clasp = {.draft = kExitBelow07};
   SelfMethodOptions<DelOptions> del = {.draft = kExitBelow07};
 

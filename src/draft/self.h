@@ -32,7 +32,7 @@ namespace forerun {
 struct SelfDraftOptions {
   int tokens = 25;         // of a chain at most
   double threshold = 0.8;  // a chain ends behind a token that is less probable
-  bool siblings = true;
+  bool siblings = false;
 
   void describe(OptionVisitor& visitor);
 };

@@ -62,6 +62,7 @@ TextBlockStates::TextBlockStates(Executor& executor, const RequestView& request,
 }
 
 std::span<const float> TextBlockStates::full(int boundary) const {
+  CHECK(boundary >= 0 && boundary <= 2 * n_layers_);
   return std::span(full_).subspan(static_cast<size_t>(boundary) * branch_size(), branch_size());
 }
 

@@ -15,7 +15,7 @@
 namespace forerun {
 
 struct ClaspOptions {
-  PeriodicOptions when;
+  PeriodicOptions when = {};
   double skip = 0.25;  // share of the layers left out
 
   void describe(OptionVisitor& visitor);

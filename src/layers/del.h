@@ -23,7 +23,7 @@
 namespace forerun {
 
 struct DelOptions {
-  PeriodicOptions when;
+  PeriodicOptions when = {};
   int window = 4;       // of the last verifications, at most
   double decay = 0.95;  // of counts, per token
 

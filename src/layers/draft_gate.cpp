@@ -8,7 +8,7 @@ namespace forerun {
 namespace {
 
 // How much better drafting must look: estimates are rough.
-constexpr double kMargin = 1.03;
+constexpr double kMargin = 1.08;
 // Of layers nothing is known of yet.
 constexpr double kFirstAgreement = 0.8;
 constexpr double kFirstTested = 8;

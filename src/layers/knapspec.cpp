@@ -10,6 +10,8 @@ namespace {
 
 // How much what is known counts after each draft: about the last fifty of them.
 constexpr double kKept = 0.98;
+// How much better than plain decoding a draft must look: estimates are rough.
+constexpr double kMargin = 1.05;
 
 int or_no_limit(int limit) {
   return limit > 0 ? limit : std::numeric_limits<int>::max();
@@ -119,7 +121,7 @@ std::optional<DraftPlan> KnapSpecSelector::plan(int n_context) {
   if (!chosen_) return std::nullopt;
   const double seconds = draft_seconds(costs_, chosen_->layers, n_context);
   const double chance = chosen_->n_agreed / chosen_->n_tested;
-  const int n_tokens = best_draft(costs_, chance, seconds, n_context).n_tokens;
+  const int n_tokens = best_draft(costs_, chance, seconds, n_context, {.margin = kMargin}).n_tokens;
   if (n_tokens == 0) return std::nullopt;
   return DraftPlan{.layers = chosen_->layers, .max_tokens = n_tokens, .agreement = chance};
 }

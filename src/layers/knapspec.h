@@ -24,7 +24,7 @@
 namespace forerun {
 
 struct KnapSpecOptions {
-  PeriodicOptions when;
+  PeriodicOptions when = {};
   double cap = 1.0;         // share of the weight that may be left out
   double min_cosine = 0.5;  // of a branch to be kept
   int branches = 8;         // 0: all

@@ -4,6 +4,7 @@
 
 #include "budget/draft_value.h"
 #include "core/error.h"
+#include "layers/knapspec.h"
 
 namespace forerun {
 namespace {
@@ -11,6 +12,8 @@ namespace {
 // Tokens that see each other's keys and values as the candidate has them: about as many as a
 // draft has at most.
 constexpr size_t kWindow = 32;
+// Tokens that the knapsack's branches have.
+constexpr size_t kKnapsackTokens = 8;
 
 SamplingOptions greedy() {
   SamplingOptions options;
@@ -92,6 +95,19 @@ double ExpectedSpeed::agreement(const LayerSet& layers) {
 double ExpectedSpeed::speedup(const LayerSet& layers) {
   return draft_speedup(costs_, layers,
                        {.agreement = agreement(layers), .n_seen = n_tokens_, .n_context = n_context_});
+}
+
+std::vector<LayerSet> ExpectedSpeed::knapsack_sets(double cap) {
+  const auto longest = std::max_element(windows_.begin(), windows_.end(),
+                                        [](const auto& a, const auto& b) { return a.n < b.n; });
+  TextBlockStates states(executor_, *longest->request, longest->end,
+                         std::min(kKnapsackTokens, longest->n));
+  std::vector<LayerSet> sets;
+  for (const KnapsackChoice& choice :
+       knapspec_choices(states, {.cap = cap, .branches = 0}, costs_, n_context_)) {
+    sets.push_back(choice.layers);
+  }
+  return sets;
 }
 
 }  // namespace forerun

@@ -21,6 +21,9 @@ class LayerObjective {
   virtual double speedup(const LayerSet& layers) = 0;
   // Whether the same set may score otherwise when asked again.
   virtual bool is_noisy() const { return false; }
+  // The sets that KnapSpec's dynamic programme gives on what this is about, all of its branches
+  // kept, `cap` the share of the weight that may be left out. Empty: it knows no states.
+  virtual std::vector<LayerSet> knapsack_sets(double /*cap*/) { return {}; }
 };
 
 // What is to be expected: how often a drafted token is the model's own on given texts, against
@@ -37,6 +40,7 @@ class ExpectedSpeed final : public LayerObjective {
   ExpectedSpeed& operator=(const ExpectedSpeed&) = delete;
 
   double speedup(const LayerSet& layers) override;
+  std::vector<LayerSet> knapsack_sets(double cap) override;
   // The share of the answers' tokens that the model with these layers would have put there. As
   // in a draft, it reads the full model's keys and values but for those of the last few tokens.
   double agreement(const LayerSet& layers);

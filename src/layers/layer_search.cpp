@@ -12,10 +12,70 @@
 namespace forerun {
 namespace {
 
-constexpr std::array<std::string_view, 4> kMethods = {"neighbour", "bayesian", "swift", "selfsd"};
+constexpr std::array<std::string_view, 5> kMethods = {"knapspec", "neighbour", "bayesian", "swift",
+                                                      "selfsd"};
 
 int n_skipped_blocks(const LayerSet& layers) {
   return layers.n_blocks() - layers.n_running();
+}
+
+bool is_cancelled(const LayerSearchOptions& options) {
+  return options.is_cancelled && options.is_cancelled();
+}
+
+// After a candidate.
+void report(const LayerSearchOptions& options, int max_candidates, LayerSearchResult& result) {
+  ++result.n_candidates;
+  result.best_so_far.push_back(result.speedup);
+  if (!options.progress) return;
+  options.progress({.n_candidates = result.n_candidates,
+                    .max_candidates = max_candidates,
+                    .best_speedup = result.speedup,
+                    .n_skipped = n_skipped_blocks(result.layers)});
+}
+
+LayerSearchResult search_subsets(LayerObjective& objective, int n_layers,
+                                 const LayerSearchOptions& options) {
+  SubsetSearch search(layer_problem(n_layers, options), subset_options(options, objective.is_noisy()));
+  LayerSearchResult result{.layers = LayerSet::full(n_layers), .best_so_far = {}};
+  while (!search.ended() && !is_cancelled(options)) {
+    const LayerSet candidate = layers_without(search.propose());
+    const double score = objective.speedup(candidate);
+    search.tell(score);
+    const LayerSet best = layers_without(search.best()->set);
+    // What a search says of the best set is an estimate, since scores may be noisy.
+    if (objective.is_noisy()) {
+      result.speedup = search.best()->score;
+    } else if (best == candidate) {
+      result.speedup = score;
+    }
+    result.layers = best;
+    report(options, options.max_candidates, result);
+  }
+  return result;
+}
+
+LayerSearchResult search_knapsack(LayerObjective& objective, int n_layers,
+                                  const LayerSearchOptions& options) {
+  LayerSearchResult result{.layers = LayerSet::full(n_layers), .best_so_far = {}};
+  std::vector<LayerSet> sets = options.first_sets;
+  const std::vector<LayerSet> found = objective.knapsack_sets(options.cap);
+  if (found.empty()) {
+    fail(ErrorCode::kInvalidArgument,
+         "knapspec looks at states of texts: use the expected speed as the objective");
+  }
+  sets.insert(sets.end(), found.begin(), found.end());
+  // Neighbouring weights hardly differ: where there are too many, every so many of them.
+  const size_t step = sets.size() / static_cast<size_t>(options.max_candidates) + 1;
+  for (size_t i = 0; i < sets.size() && !is_cancelled(options); i += step) {
+    const double score = objective.speedup(sets[i]);
+    if (score > result.speedup) {
+      result.speedup = score;
+      result.layers = sets[i];
+    }
+    report(options, static_cast<int>((sets.size() + step - 1) / step), result);
+  }
+  return result;
 }
 
 }  // namespace
@@ -87,30 +147,8 @@ SubsetSearchOptions subset_options(const LayerSearchOptions& options, bool is_no
 
 LayerSearchResult search_layers(LayerObjective& objective, int n_layers,
                                 const LayerSearchOptions& options) {
-  SubsetSearch search(layer_problem(n_layers, options), subset_options(options, objective.is_noisy()));
-  LayerSearchResult result{.layers = LayerSet::full(n_layers), .best_so_far = {}};
-  while (!search.ended() && !(options.is_cancelled && options.is_cancelled())) {
-    const LayerSet candidate = layers_without(search.propose());
-    const double score = objective.speedup(candidate);
-    search.tell(score);
-    ++result.n_candidates;
-    const LayerSet best = layers_without(search.best()->set);
-    // What a search says of the best set is an estimate, since scores may be noisy.
-    if (objective.is_noisy()) {
-      result.speedup = search.best()->score;
-    } else if (best == candidate) {
-      result.speedup = score;
-    }
-    result.layers = best;
-    result.best_so_far.push_back(result.speedup);
-    if (options.progress) {
-      options.progress({.n_candidates = result.n_candidates,
-                        .max_candidates = options.max_candidates,
-                        .best_speedup = result.speedup,
-                        .n_skipped = n_skipped_blocks(best)});
-    }
-  }
-  return result;
+  return options.method == "knapspec" ? search_knapsack(objective, n_layers, options)
+                                      : search_subsets(objective, n_layers, options);
 }
 
 }  // namespace forerun

@@ -9,6 +9,9 @@
 //   swift      SWIFT's, as published: random sets of a fixed size, now and then a Bayesian step
 //   selfsd     Draft & Verify's, as published: a Bayesian step each time, sets of any size
 //
+// or KnapSpec's dynamic programme through the model's blocks (knapspec.h), for objectives that
+// have states: `knapspec`. Candidates are then the sets it gives, one for each weight.
+//
 // The first and the last layer are kept, but for `selfsd`, whose authors do not.
 //
 // A search is deterministic for a seed and an objective without noise. Not thread-safe.
@@ -38,6 +41,7 @@ struct LayerSearchProgress {
 struct LayerSearchOptions {
   std::string method = "neighbour";
   double skip = 0.45;  // swift: the share of the blocks left out
+  double cap = 1.0;    // knapspec: the share of their weight that may be left out
   int max_candidates = 1000;
   int max_without_progress = 300;  // selfsd goes on to the last candidate
   uint64_t seed = 1;

@@ -104,22 +104,34 @@ TEST_F(LayerSearchTest, TheCacheIsAsBefore) {
 TEST_F(LayerSearchTest, FindsWhatIsPlanted) {
   ExpectedSpeed objective(executor_, costs_, texts(6, 64));
   const double planted = objective.speedup(test::without_planted());
-  LayerSearchProgress last;
+  for (const char* method : {"neighbour", "knapspec"}) {
+    LayerSearchProgress last;
+    LayerSearchOptions options;
+    options.method = method;
+    options.progress = [&](const LayerSearchProgress& progress) { last = progress; };
+    const LayerSearchResult found = search_layers(objective, test::kPlantedLayers, options);
+    EXPECT_GE(found.speedup, 0.99 * planted);
+    EXPECT_EQ(found.speedup, objective.speedup(found.layers));
+    EXPECT_LE(found.n_candidates, 1000);
+    ASSERT_EQ(found.best_so_far.size(), static_cast<size_t>(found.n_candidates));
+    EXPECT_EQ(found.best_so_far.back(), found.speedup);
+    EXPECT_EQ(last.n_candidates, found.n_candidates);
+    EXPECT_EQ(last.n_skipped, found.layers.n_blocks() - found.layers.n_running());
+    // The same again, and from its end at once.
+    EXPECT_EQ(search_layers(objective, test::kPlantedLayers, options).layers, found.layers);
+    options.first_sets = {found.layers};
+    options.max_candidates = 1;
+    EXPECT_EQ(search_layers(objective, test::kPlantedLayers, options).layers, found.layers);
+  }
+}
+
+TEST_F(LayerSearchTest, TheKnapsackKeepsToItsCap) {
+  ExpectedSpeed objective(executor_, costs_, texts(2, 64));
   LayerSearchOptions options;
-  options.progress = [&](const LayerSearchProgress& progress) { last = progress; };
+  options.method = "knapspec";
+  options.cap = 0.25;
   const LayerSearchResult found = search_layers(objective, test::kPlantedLayers, options);
-  EXPECT_GE(found.speedup, 0.99 * planted);
-  EXPECT_EQ(found.speedup, objective.speedup(found.layers));
-  EXPECT_LE(found.n_candidates, 1000);
-  ASSERT_EQ(found.best_so_far.size(), static_cast<size_t>(found.n_candidates));
-  EXPECT_EQ(found.best_so_far.back(), found.speedup);
-  EXPECT_EQ(last.n_candidates, found.n_candidates);
-  EXPECT_EQ(last.n_skipped, found.layers.n_blocks() - found.layers.n_running());
-  // The same again, and from its end at once.
-  EXPECT_EQ(search_layers(objective, test::kPlantedLayers, options).layers, found.layers);
-  options.first_sets = {found.layers};
-  options.max_candidates = 1;
-  EXPECT_EQ(search_layers(objective, test::kPlantedLayers, options).layers, found.layers);
+  EXPECT_EQ(found.layers.n_blocks() - found.layers.n_running(), test::kPlantedLayers / 2);
 }
 
 // A value that needs no model: blocks as they are planted are good.
@@ -140,6 +152,10 @@ TEST_F(LayerSearchTest, EveryMethodFindsBetterSets) {
     LayerSearchOptions options;
     options.method = method;
     options.max_candidates = 40;
+    if (method == "knapspec") {
+      EXPECT_THROW(search_layers(objective, test::kPlantedLayers, options), Error) << "no states";
+      continue;
+    }
     const LayerSearchResult found = search_layers(objective, test::kPlantedLayers, options);
     EXPECT_EQ(found.n_candidates, 40) << method;
     EXPECT_GT(found.speedup, found.best_so_far.front()) << method;

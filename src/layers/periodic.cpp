@@ -29,7 +29,7 @@ class PeriodicSelector::Chooser final : public LayerChooser {
       : selector_(selector), request_(request) {}
 
   std::optional<DraftPlan> plan() override {
-    selector_.time_.add_step(since_last_);
+    selector_.time_.begin_step(last_step_);
     if (selector_.n_pause_ > 0) --selector_.n_pause_;
     if (n_steps_ >= n_until_look_ && selector_.n_pause_ == 0) look();
     sizes_[static_cast<size_t>(n_steps_++) % kRecentSteps] = request_.text().size();
@@ -63,7 +63,7 @@ class PeriodicSelector::Chooser final : public LayerChooser {
 
   PeriodicSelector& selector_;
   const RequestView& request_;
-  Stopwatch since_last_;
+  std::optional<Stopwatch> last_step_;
   int n_steps_ = 0;
   int n_until_look_ = kFirstLook;
   std::array<size_t, kRecentSteps> sizes_{};  // of the text at the last steps

@@ -51,7 +51,7 @@ class SwiftSelector::Chooser final : public LayerChooser {
       : selector_(selector), request_(request) {}
 
   std::optional<DraftPlan> plan() override {
-    selector_.time_.add_step(since_last_);
+    selector_.time_.begin_step(last_step_);
     const size_t n_text = request_.text().size();
     const bool has_window = end_ > static_cast<size_t>(selector_.options_.window) + 1;
     if (is_published(selector_.options_) || !has_window || n_text > end_ + kSameWindow) end_ = n_text;
@@ -63,7 +63,7 @@ class SwiftSelector::Chooser final : public LayerChooser {
  private:
   SwiftSelector& selector_;
   const RequestView& request_;
-  Stopwatch since_last_;
+  std::optional<Stopwatch> last_step_;
   size_t end_ = 0;  // of the tokens that candidates are tried on
 };
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <optional>
 
 #include "core/stopwatch.h"
 
@@ -12,10 +13,11 @@ class TimeShare {
   // Of the time; 1: no limit.
   explicit TimeShare(double share) : share_(share) {}
 
-  // A request was at work since the watch was started, or started again here.
-  void add_step(Stopwatch& since_last) {
-    all_seconds_ += std::min(since_last.seconds(), kLongestStep);
-    since_last = {};
+  // A request begins a step; the time since the one before it counts. `last` is the request's
+  // own, empty at first: what reading its prompt took is none of this.
+  void begin_step(std::optional<Stopwatch>& last) {
+    if (last) all_seconds_ += std::min(last->seconds(), kLongestStep);
+    last.emplace();
   }
   bool allows(double seconds) const {
     return share_ >= 1 || used_seconds_ + seconds <= share_ * all_seconds_;
