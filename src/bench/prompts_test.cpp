@@ -13,8 +13,7 @@ namespace {
 std::vector<BenchPrompt> many_prompts() {
   std::vector<BenchPrompt> prompts;
   for (int i = 0; i < 200; ++i) {
-    prompts.push_back(
-        {.id = std::to_string(i), .category = std::to_string(i % 5), .turns = {"?"}});
+    prompts.push_back({.id = std::to_string(i), .category = std::to_string(i % 5), .turns = {"?"}});
   }
   return prompts;
 }
