@@ -10,6 +10,7 @@
 #include "budget/calibration.h"
 #include "cli/commands.h"
 #include "cli/datastore_progress.h"
+#include "cli/layer_texts.h"
 #include "cli/model_options.h"
 #include "core/error.h"
 #include "engine/loaded_model.h"
@@ -155,49 +156,22 @@ RoutingCheck check_vectors(const std::vector<DomainPrompts>& domains, int n_embd
 void search_domain(Executor& executor, const Calibration& costs, const LoadedModel& loaded,
                    const std::vector<std::vector<TokenId>>& prompts, const BuildOptions& options,
                    Domain& domain) {
-  std::vector<SearchText> texts;
-  {
-    WorkProgress progress(domain.name + ": answering");
-    texts = write_answers(
-        executor, prompts,
-        {.n_tokens = options.n_tokens,
-         .is_end = [&](TokenId token) { return loaded.vocabulary.is_end_of_generation(token); },
-         .progress = [&](double share) { progress.show(share); }});
-  }
+  std::vector<SearchText> texts = shown_answers(
+      executor, loaded, prompts, {.what = domain.name + ": answering", .n_tokens = options.n_tokens});
   if (texts.empty()) {
     fail(ErrorCode::kInvalidArgument,
          "the model answers no prompt of {}: give others, or more (--texts)", domain.name);
   }
   const auto n_texts = static_cast<int>(texts.size());
   ExpectedSpeed objective(executor, costs, std::move(texts));
-  WorkProgress progress(domain.name + ": searching");
-  LayerSearchOptions search = options.search;
-  search.progress = [&](const LayerSearchProgress& at) {
-    progress.show(static_cast<double>(at.n_candidates) / at.max_candidates,
-                  fmt::format(", {:.2f}x without {} blocks", at.best_speedup, at.n_skipped));
-  };
-  const int n_layers = executor.model().config().n_layers;
-  LayerSearchResult result = search_layers(objective, n_layers, search);
-  // Not to draft is a choice too.
-  const bool pays = result.speedup > 1 && !result.layers.is_full();
-  domain.layers = pays ? result.layers : LayerSet::full(n_layers);
-  domain.found = {.method = search.method,
-                  .objective = "expected",
-                  .speedup = pays ? result.speedup : 1,
-                  .n_texts = n_texts,
-                  .n_tokens = objective.n_tokens(),
-                  .n_candidates = result.n_candidates,
-                  .best_so_far = std::move(result.best_so_far)};
-}
-
-void check_output(const std::filesystem::path& path) {
-  const auto folder = path.has_parent_path() ? path.parent_path() : std::filesystem::path(".");
-  if (!std::filesystem::is_directory(folder)) {
-    fail(ErrorCode::kNotFound, "there is no folder {} for the output", folder.string());
-  }
-  if (std::filesystem::is_directory(path)) {
-    fail(ErrorCode::kInvalidArgument, "the output {} is a folder: name a file", path.string());
-  }
+  LayerSearchResult result = shown_search(objective, executor.model().config().n_layers, options.search,
+                                          domain.name + ": searching");
+  KeptLayers kept = kept_layers(std::move(result), {.method = options.search.method,
+                                                    .objective = "expected",
+                                                    .n_texts = n_texts,
+                                                    .n_tokens = objective.n_tokens()});
+  domain.layers = kept.layers;
+  domain.found = std::move(kept.found);
 }
 
 void build(const BuildOptions& options) {
@@ -267,18 +241,7 @@ void add_domains_build_command(CLI::App& domains) {
   command->add_option("--tokens", options->n_tokens, "Tokens of each answer")
       ->check(CLI::Range(2, 4096))
       ->capture_default_str();
-  const auto methods = layer_search_methods();
-  command->add_option("--method", options->search.method, "How layers are searched")
-      ->check(CLI::IsMember(std::vector<std::string>(methods.begin(), methods.end())))
-      ->capture_default_str();
-  command->add_option("--candidates", options->search.max_candidates, "Candidates of a domain at most")
-      ->check(CLI::Range(1, 1000000))
-      ->capture_default_str();
-  command
-      ->add_option("--patience", options->search.max_without_progress,
-                   "Candidates without a better one that end a search")
-      ->check(CLI::Range(1, 1000000))
-      ->capture_default_str();
+  add_layer_search_options(*command, options->search);
   add_model_options(*command, options->model);
   command->callback([options] { build(*options); });
 }

@@ -47,6 +47,8 @@ class ExpectedSpeed final : public LayerObjective {
   // The share of the answers' tokens that the model with these layers would have put there. As
   // in a draft, it reads the full model's keys and values but for those of the last few tokens.
   double agreement(const LayerSet& layers);
+  // Costs are those behind so many tokens from now on, whatever the texts have.
+  void cost_behind(int n_context) { n_context_ = n_context; }
   // How many tokens are compared.
   int n_tokens() const { return n_tokens_; }
 
