@@ -10,6 +10,7 @@
 #include "draft/methods.h"
 #include "support/domain_files.h"
 #include "support/engine.h"
+#include "support/layer_files.h"
 #include "support/model_files.h"
 #include "support/temp_dir.h"
 
@@ -80,7 +81,12 @@ void expect_equal(const std::vector<Generation>& found, const std::vector<Genera
 void every_method_gives_the_same_text(const std::string& model, int n_tokens) {
   const TempDir folder;
   const std::filesystem::path domains = folder.file("domains.json");
-  write_domains(*load_model(model_file(model)), domains);
+  const std::filesystem::path layers = folder.file("layers.json");
+  {
+    const auto weights = load_model(model_file(model));
+    write_domains(*weights, domains);
+    write_layers(*weights, 0.1, layers);
+  }
   Engine engine(engine_options(model, 2, 3));
   const auto expected = answers(engine, SpeculationId{0}, n_tokens);
   std::vector<std::string> methods;
@@ -90,6 +96,7 @@ void every_method_gives_the_same_text(const std::string& model, int n_tokens) {
     SpeculationOptions options;
     options.method = method;
     options.live_datastore = folder.file(method);
+    if (method == "selfsd") options.options = {{"selfsd-layers", layers.string()}};
     if (method == "knnssd") options.options = {{"knnssd-domains", domains.string()}};
     const SpeculationId id = engine.add_speculation(options);
     expect_equal(answers(engine, id, n_tokens), expected, method);

@@ -54,7 +54,8 @@ Speculator::Speculator(const SpeculationOptions& options, const Resources& resou
                                        .n_vocab = static_cast<int>(resources.vocabulary.n_tokens()),
                                        .executor = &resources.executor,
                                        .costs = resources.costs,
-                                       .seed = 0};
+                                       .seed = 0,
+                                       .warn = warn_};
   method_ = make_method(options.method, method_options, draft_resources);
   if (resources.executor.min_rows() > 1 && method_->needs_trees()) {
     fail(ErrorCode::kInvalidArgument,

@@ -11,9 +11,12 @@ void add_chat_command(CLI::App& app);
 void add_info_command(CLI::App& app);
 void add_tokenize_command(CLI::App& app);
 void add_datastore_command(CLI::App& app);
+void add_layers_command(CLI::App& app);
 void add_calibrate_command(CLI::App& app);
 void add_domains_command(CLI::App& app);
 void add_bench_command(CLI::App& app);
+// Below `layers`.
+void add_layers_search_command(CLI::App& layers);
 // Below `bench`.
 void add_bench_retrieval_command(CLI::App& bench);
 void add_bench_spec_command(CLI::App& bench);

@@ -8,6 +8,7 @@
 #include <numeric>
 #include <optional>
 
+#include "bench/layer_picture.h"
 #include "cli/commands.h"
 #include "cli/model_options.h"
 #include "cli/output.h"
@@ -62,20 +63,6 @@ Spread spread_of(const DomainFile& file, size_t d) {
   return spread;
 }
 
-struct Skipped {
-  int n_attention = 0;
-  int n_mlp = 0;
-};
-
-Skipped skipped_of(const LayerSet& layers) {
-  Skipped skipped;
-  for (int layer = 0; layer < layers.n_layers(); ++layer) {
-    skipped.n_attention += layers.runs(attention_block(layer)) ? 0 : 1;
-    skipped.n_mlp += layers.runs(mlp_block(layer)) ? 0 : 1;
-  }
-  return skipped;
-}
-
 std::string words_of(const std::optional<double>& cosine) {
   return cosine ? fmt::format("{:.3f}", *cosine) : "-";
 }
@@ -97,7 +84,7 @@ void show(const DomainsOptions& options) {
   for (size_t d = 0; d < file.domains.size(); ++d) {
     const Domain& domain = file.domains[d];
     const Spread spread = spread_of(file, d);
-    const Skipped skipped = skipped_of(domain.layers);
+    const SkippedCounts skipped = skipped_counts(domain.layers);
     const size_t n_anchors = domain.anchors.size() / static_cast<size_t>(file.n_embd);
     if (!options.json) {
       fmt::print("{:<{}} {:>8} {:>8} {:>8}  {:<{}} {:>10} {:>6} {:>8.2f}x\n", domain.name, width,

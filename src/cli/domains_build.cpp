@@ -10,6 +10,7 @@
 #include "budget/calibration.h"
 #include "cli/commands.h"
 #include "cli/datastore_progress.h"
+#include "cli/layer_texts.h"
 #include "cli/model_options.h"
 #include "core/error.h"
 #include "engine/loaded_model.h"
@@ -155,32 +156,24 @@ RoutingCheck check_vectors(const std::vector<DomainPrompts>& domains, int n_embd
 std::vector<SearchText> texts_of(const std::string& domain, Executor& executor,
                                  const LoadedModel& loaded,
                                  const std::vector<std::vector<TokenId>>& prompts, int n_tokens) {
-  WorkProgress progress(domain + ": answering");
-  std::vector<SearchText> texts = write_answers(
-      executor, prompts,
-      {.n_tokens = n_tokens,
-       .is_end = [&](TokenId token) { return loaded.vocabulary.is_end_of_generation(token); },
-       .progress = [&](double share) { progress.show(share); }});
+  std::vector<SearchText> texts =
+      shown_answers(executor, loaded, prompts, {.what = domain + ": answering", .n_tokens = n_tokens});
   if (!texts.empty()) return texts;
   fail(ErrorCode::kInvalidArgument, "the model answers no prompt of {}: give others, or more (--texts)",
        domain);
 }
 
 // The layers to draft such texts with, beginning with what was good for other domains.
-void search_domain(ExpectedSpeed& objective, LayerSearchOptions options, Domain& domain) {
-  WorkProgress progress(domain.name + ": searching");
-  options.progress = [&](const LayerSearchProgress& at) {
-    progress.show(static_cast<double>(at.n_candidates) / at.max_candidates,
-                  fmt::format(", {:.2f}x without {} blocks", at.best_speedup, at.n_skipped));
-  };
-  LayerSearchResult result = search_layers(objective, domain.layers.n_layers(), options);
-  domain.found.n_tokens = objective.n_tokens();
-  domain.found.n_candidates = result.n_candidates;
-  domain.found.best_so_far = std::move(result.best_so_far);
-  // Not to draft is a choice too.
-  if (result.speedup <= 1 || result.layers.is_full()) return;
-  domain.layers = result.layers;
-  domain.found.speedup = result.speedup;
+void search_domain(ExpectedSpeed& objective, const LayerSearchOptions& options, int n_texts,
+                   Domain& domain) {
+  LayerSearchResult result =
+      shown_search(objective, domain.layers.n_layers(), options, domain.name + ": searching");
+  KeptLayers kept = kept_layers(std::move(result), {.method = options.method,
+                                                    .objective = "expected",
+                                                    .n_texts = n_texts,
+                                                    .n_tokens = objective.n_tokens()});
+  domain.layers = kept.layers;
+  domain.found = std::move(kept.found);
 }
 
 // A domain that was searched later may have found what suits this one better.
@@ -194,16 +187,6 @@ void take_better(ExpectedSpeed& objective, std::span<const Domain> others, Domai
       domain.found.speedup = speedup;
     }
     domain.found.best_so_far.push_back(domain.found.speedup);
-  }
-}
-
-void check_output(const std::filesystem::path& path) {
-  const auto folder = path.has_parent_path() ? path.parent_path() : std::filesystem::path(".");
-  if (!std::filesystem::is_directory(folder)) {
-    fail(ErrorCode::kNotFound, "there is no folder {} for the output", folder.string());
-  }
-  if (std::filesystem::is_directory(path)) {
-    fail(ErrorCode::kInvalidArgument, "the output {} is a folder: name a file", path.string());
   }
 }
 
@@ -239,15 +222,8 @@ void build(const BuildOptions& options) {
       chosen.push_back(prompts_of.prompts[i]);
     }
     texts.push_back(texts_of(domain.name, executor, loaded, chosen, options.n_tokens));
-    domain.found = {.method = search.method,
-                    .objective = "expected",
-                    .speedup = 1,
-                    .n_texts = static_cast<int>(texts.back().size()),
-                    .n_tokens = 0,
-                    .n_candidates = 0,
-                    .best_so_far = {}};
     ExpectedSpeed objective(executor, costs, texts.back());
-    search_domain(objective, search, domain);
+    search_domain(objective, search, static_cast<int>(texts.back().size()), domain);
     if (!domain.layers.is_full()) search.first_sets = {domain.layers};
   }
   for (size_t d = 0; d < file.domains.size(); ++d) {
@@ -289,18 +265,7 @@ void add_domains_build_command(CLI::App& domains) {
   command->add_option("--tokens", options->n_tokens, "Tokens of each answer")
       ->check(CLI::Range(2, 4096))
       ->capture_default_str();
-  const auto methods = layer_search_methods();
-  command->add_option("--method", options->search.method, "How layers are searched")
-      ->check(CLI::IsMember(std::vector<std::string>(methods.begin(), methods.end())))
-      ->capture_default_str();
-  command->add_option("--candidates", options->search.max_candidates, "Candidates of a domain at most")
-      ->check(CLI::Range(1, 1000000))
-      ->capture_default_str();
-  command
-      ->add_option("--patience", options->search.max_without_progress,
-                   "Candidates without a better one that end a search")
-      ->check(CLI::Range(1, 1000000))
-      ->capture_default_str();
+  add_layer_search_options(*command, options->search);
   add_model_options(*command, options->model);
   command->callback([options] { build(*options); });
 }

@@ -43,6 +43,7 @@ int main(int argc, char** argv) {
   forerun::add_info_command(app);
   forerun::add_tokenize_command(app);
   forerun::add_datastore_command(app);
+  forerun::add_layers_command(app);
   forerun::add_calibrate_command(app);
   forerun::add_domains_command(app);
   forerun::add_bench_command(app);

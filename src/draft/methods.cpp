@@ -129,8 +129,22 @@ constexpr auto kMethods = std::to_array<MethodInfo>({
            std::make_unique<FixedLayers>(uniform_layers(n_layers, options.uniform.layers.skip)));
      },
      /*uses_model=*/true},
+    {"selfsd", "Self-SD: the model itself with blocks left out, which were searched beforehand",
+     describe<&MethodOptions::selfsd>,
+     [](const MethodOptions& options, const DraftResources& resources) -> std::unique_ptr<DraftMethod> {
+       const auto& [layers, draft] = options.selfsd;
+       return make_self(
+           draft, resources,
+           std::make_unique<SelfSdSelector>(layers, executor_of(resources).model(), draft.threshold));
+     },
+     /*uses_model=*/true},
     {"swift", "SWIFT: the model itself with blocks left out, which are searched while it runs",
-     describe<&MethodOptions::swift>, make_self<SwiftSelector, &MethodOptions::swift>,
+     describe<&MethodOptions::swift>,
+     [](const MethodOptions& options, const DraftResources& resources) -> std::unique_ptr<DraftMethod> {
+       return make_self(options.swift.draft, resources,
+                        std::make_unique<SwiftSelector>(options.swift.layers, executor_of(resources),
+                                                        resources.costs(), resources.warn));
+     },
      /*uses_model=*/true},
     {"knnssd", "KNN-SSD: the model itself with blocks left out, by what the prompt is about",
      describe<&MethodOptions::knnssd>,

@@ -24,6 +24,7 @@
 #include "layers/del.h"
 #include "layers/knapspec.h"
 #include "layers/knnssd.h"
+#include "layers/selfsd.h"
 #include "layers/swift.h"
 
 namespace forerun {
@@ -36,6 +37,8 @@ struct DraftResources {
   Executor* executor = nullptr;
   std::function<const Calibration&()> costs = {};
   uint64_t seed = 0;  // of whatever a method picks at random
+  // Gets what went wrong beside the requests, as one line. May be empty.
+  std::function<void(std::string_view)> warn = {};
   // Whether drafts that take passes of the model are made only where they pay.
   bool gates = false;
 };
@@ -67,8 +70,8 @@ struct AutoOptions {
 
 // As in KnapSpec's program and its re-implementations of others.
 inline constexpr SelfDraftOptions kExitBelow07 = {.tokens = 10, .threshold = 0.7, .siblings = false};
-// As in KNN-SSD's.
-inline constexpr SelfDraftOptions kKnnDraft = {.tokens = 12, .threshold = 0.8, .siblings = false};
+// As in Draft & Verify's notebooks and in KNN-SSD's program.
+inline constexpr SelfDraftOptions kExitBelow08 = {.tokens = 12, .threshold = 0.8, .siblings = false};
 
 // The options of all methods.
 struct MethodOptions {
@@ -80,8 +83,9 @@ struct MethodOptions {
   SssdOptions sssd;
   SuffixOptions suffix;
   SelfMethodOptions<UniformOptions> uniform;
+  SelfMethodOptions<SelfSdOptions> selfsd = {.draft = kExitBelow08};
   SelfMethodOptions<SwiftOptions> swift;
-  SelfMethodOptions<KnnOptions> knnssd = {.draft = kKnnDraft};
+  SelfMethodOptions<KnnOptions> knnssd = {.draft = kExitBelow08};
   // Its own choice of lengths is better than a threshold's; the authors': 10 tokens, 0.7.
   SelfMethodOptions<KnapSpecOptions> knapspec = {
       .draft = {.tokens = 16, .threshold = 0.3, .siblings = false}};

@@ -62,6 +62,7 @@ class SelfMethod::SelfDrafter final : public Drafter {
     }
     chain_.clear();
   }
+  void finish() override { chooser_->finish(); }
 
   const RequestView& request() const {
     CHECK(request_ != nullptr);
@@ -79,7 +80,9 @@ class SelfMethod::SelfDrafter final : public Drafter {
         std::mismatch(chain_.begin(), chain_.begin() + static_cast<ptrdiff_t>(n), tokens.begin());
     const auto n_agreed = static_cast<size_t>(differs.first - chain_.begin());
     return {.n_tested = static_cast<int>(std::min(n, n_agreed + 1)),
-            .n_agreed = static_cast<int>(n_agreed)};
+            .n_agreed = static_cast<int>(n_agreed),
+            .n_drafted = static_cast<int>(chain_.size()),
+            .is_longest = chain_.size() >= static_cast<size_t>(method_.options_.tokens)};
   }
 
   SelfMethod& method_;

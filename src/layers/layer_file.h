@@ -28,7 +28,7 @@ struct LayerOrigin {
   int n_texts = 0;     // searched on
   int n_tokens = 0;    // of their answers
   int n_candidates = 0;
-  std::vector<double> best_so_far;  // speedup after each candidate
+  std::vector<double> best_so_far = {};  // speedup after each candidate
 };
 
 // The model that a set is for.

@@ -97,14 +97,17 @@ double ExpectedSpeed::speedup(const LayerSet& layers) {
                        {.agreement = agreement(layers), .n_seen = n_tokens_, .n_context = n_context_});
 }
 
+std::unique_ptr<BlockStates> ExpectedSpeed::states(size_t n_tokens) {
+  const auto longest = std::ranges::max_element(windows_, {}, &AgreementWindow::n);
+  return std::make_unique<TextBlockStates>(executor_, *longest->request, longest->end,
+                                           std::min(n_tokens, longest->n));
+}
+
 std::vector<LayerSet> ExpectedSpeed::knapsack_sets(double cap) {
-  const auto longest = std::max_element(windows_.begin(), windows_.end(),
-                                        [](const auto& a, const auto& b) { return a.n < b.n; });
-  TextBlockStates states(executor_, *longest->request, longest->end,
-                         std::min(kKnapsackTokens, longest->n));
+  const auto states_of_text = states(kKnapsackTokens);
   std::vector<LayerSet> sets;
   for (const KnapsackChoice& choice :
-       knapspec_choices(states, {.cap = cap, .branches = 0}, costs_, n_context_)) {
+       knapspec_choices(*states_of_text, {.cap = cap, .branches = 0}, costs_, n_context_)) {
     sets.push_back(choice.layers);
   }
   return sets;

@@ -6,6 +6,7 @@
 
 #include "budget/calibration.h"
 #include "layers/agreement.h"
+#include "layers/block_states.h"
 #include "layers/search_text.h"
 #include "model/executor.h"
 #include "model/layer_set.h"
@@ -41,9 +42,13 @@ class ExpectedSpeed final : public LayerObjective {
 
   double speedup(const LayerSet& layers) override;
   std::vector<LayerSet> knapsack_sets(double cap) override;
+  // Of the last tokens of an answer, at most `n_tokens` of them.
+  std::unique_ptr<BlockStates> states(size_t n_tokens);
   // The share of the answers' tokens that the model with these layers would have put there. As
   // in a draft, it reads the full model's keys and values but for those of the last few tokens.
   double agreement(const LayerSet& layers);
+  // Costs are those behind so many tokens from now on, whatever the texts have.
+  void cost_behind(int n_context) { n_context_ = n_context; }
   // How many tokens are compared.
   int n_tokens() const { return n_tokens_; }
 

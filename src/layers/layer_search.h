@@ -57,7 +57,7 @@ struct LayerSearchResult {
   LayerSet layers = LayerSet::full(1);
   double speedup = 0;
   int n_candidates = 0;
-  std::vector<double> best_so_far;  // speedup of the best set after each candidate
+  std::vector<double> best_so_far = {};  // speedup of the best set after each candidate
 };
 
 // The best set found; the full model and 0 if the search was cancelled at once. Throws Error for

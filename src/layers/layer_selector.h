@@ -28,6 +28,8 @@ struct DraftPlan {
 struct ChainOutcome {
   int n_tested = 0;  // tokens compared with the model's own: up to the first that differs
   int n_agreed = 0;
+  int n_drafted = 0;
+  bool is_longest = false;  // no draft has more tokens
 };
 
 class LayerChooser {
@@ -38,6 +40,8 @@ class LayerChooser {
   virtual std::optional<DraftPlan> plan() = 0;
   // Of the draft that was made with the last plan, if there was one.
   virtual void observe(const ChainOutcome& /*outcome*/) {}
+  // The request ended in good order.
+  virtual void finish() {}
 };
 
 class LayerSelector {

@@ -2,13 +2,20 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
+#include <nlohmann/json.hpp>
 #include <string_view>
 
 #include "budget/draft_value.h"
+#include "core/error.h"
+#include "core/replace_file.h"
+#include "layers/layer_json.h"
 #include "layers/layer_search.h"
 
 namespace forerun {
 namespace {
+
+using Json = nlohmann::ordered_json;
 
 constexpr std::array<std::string_view, 2> kSearches = {"neighbour", "published"};
 // Candidates are tried on the same tokens until the text has grown by so many.
@@ -18,7 +25,27 @@ bool is_published(const SwiftOptions& options) {
   return options.search == "published";
 }
 
-SubsetSearch make_search(const SwiftOptions& options, int n_layers) {
+constexpr JsonFileKind kState{.version_field = "forerun_swift",
+                              .version = 1,
+                              .what = "state of SWIFT's search",
+                              .command = "forerun run --spec swift --swift-state NEW_FILE"};
+
+SubsetSearch restore_search(const std::filesystem::path& path, uint64_t model, SubsetProblem problem,
+                            const SubsetSearchOptions& options) {
+  const Json json = load_json(kState, path);
+  try {
+    if (parse_fingerprint(json.at("model")) != model) fail_other_model(kState, path);
+    return SubsetSearch::from_json(json.at("search"), std::move(problem), options);
+  } catch (const Json::exception&) {
+    fail_damaged(kState, path);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kInvalidFile) throw;
+    fail(ErrorCode::kInvalidFile, "{}: {}", path.string(), error.what());
+  }
+}
+
+SubsetSearch make_search(const SwiftOptions& options, const Model& model) {
+  const int n_layers = model.config().n_layers;
   const LayerSearchOptions search{.method = is_published(options) ? "swift" : "neighbour",
                                   .skip = options.skip,
                                   .max_candidates = options.max_candidates,
@@ -26,7 +53,12 @@ SubsetSearch make_search(const SwiftOptions& options, int n_layers) {
   // Scores are of other text now and then.
   SubsetSearchOptions subset = subset_options(search, /*is_noisy=*/true);
   if (is_published(options)) subset.good_score = options.good_agreement;
-  return SubsetSearch(layer_problem(n_layers, search), subset);
+  SubsetProblem problem = layer_problem(n_layers, search);
+  std::error_code ignored;
+  if (options.state.empty() || !std::filesystem::exists(options.state, ignored)) {
+    return SubsetSearch(std::move(problem), subset);
+  }
+  return restore_search(options.state, model.fingerprint(), std::move(problem), subset);
 }
 
 }  // namespace
@@ -43,6 +75,7 @@ void SwiftOptions::describe(OptionVisitor& visitor) {
                 max_without_progress, {1, 100000});
   visitor.visit({.name = "enough", .help = "Agreement that ends a search as published"}, good_agreement,
                 {0.0, 1.0});
+  visitor.visit({.name = "state", .help = "File that keeps what was learnt, for later runs"}, state, {});
 }
 
 class SwiftSelector::Chooser final : public LayerChooser {
@@ -59,6 +92,7 @@ class SwiftSelector::Chooser final : public LayerChooser {
     const auto layers = selector_.best();
     return layers ? std::optional(DraftPlan{.layers = *layers}) : std::nullopt;
   }
+  void finish() override { selector_.keep_state(); }
 
  private:
   SwiftSelector& selector_;
@@ -67,16 +101,36 @@ class SwiftSelector::Chooser final : public LayerChooser {
   size_t end_ = 0;  // of the tokens that candidates are tried on
 };
 
-SwiftSelector::SwiftSelector(const SwiftOptions& options, Executor& executor, const Calibration& costs)
+SwiftSelector::SwiftSelector(const SwiftOptions& options, Executor& executor, const Calibration& costs,
+                             Warn warn)
     : options_(options),
       executor_(executor),
       costs_(costs),
       time_(options.share),
       probe_(executor),
-      search_(make_search(options, executor.model().config().n_layers)) {}
+      search_(make_search(options, executor.model())),
+      warn_(std::move(warn)),
+      n_kept_(search_.n_scores()) {}
+
+SwiftSelector::~SwiftSelector() {
+  keep_state();
+}
 
 std::unique_ptr<LayerChooser> SwiftSelector::begin(const RequestView& request) {
   return std::make_unique<Chooser>(*this, request);
+}
+
+void SwiftSelector::keep_state() {
+  if (options_.state.empty() || search_.n_scores() == n_kept_) return;
+  const Json json{{kState.version_field, kState.version},
+                  {"model", fingerprint_text(executor_.model().fingerprint())},
+                  {"search", search_.to_json()}};
+  try {
+    replace_file(options_.state, json.dump() + "\n");
+    n_kept_ = search_.n_scores();
+  } catch (const Error& error) {
+    if (warn_) warn_(error.what());
+  }
 }
 
 std::optional<LayerSet> SwiftSelector::best() const {

@@ -16,11 +16,14 @@
 // are all tried on the same tokens for a while, though: another text moves scores by more than
 // a changed block does.
 //
-// The search takes at most a given share of the time of the requests it runs beside.
+// The search takes at most a given share of the time of the requests it runs beside. What it
+// learnt may be kept in a file, which a later engine with the same model goes on from.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "budget/calibration.h"
 #include "core/option_visitor.h"
@@ -40,14 +43,21 @@ struct SwiftOptions {
   int max_candidates = 1000;
   int max_without_progress = 300;
   double good_agreement = 0.95;  // ends a search as published
+  std::string state = {};        // file that keeps what was learnt; empty: nothing is kept
 
   void describe(OptionVisitor& visitor);
 };
 
 class SwiftSelector final : public LayerSelector {
  public:
-  // The executor and the costs outlive it.
-  SwiftSelector(const SwiftOptions& options, Executor& executor, const Calibration& costs);
+  using Warn = std::function<void(std::string_view)>;
+
+  // The executor and the costs outlive it. Goes on from the state's file, if there is one; throws
+  // Error where that is damaged, of another model or of another search. `warn` gets what goes
+  // wrong when the state is kept; may be empty.
+  SwiftSelector(const SwiftOptions& options, Executor& executor, const Calibration& costs,
+                Warn warn = {});
+  ~SwiftSelector() override;
 
   std::unique_ptr<LayerChooser> begin(const RequestView& request) override;
 
@@ -61,6 +71,8 @@ class SwiftSelector final : public LayerSelector {
   // Tries a candidate on the tokens before `end` of the request's text, if there are enough
   // and there is time for it.
   void try_candidate(const RequestView& request, size_t end);
+  // Writes the state's file, if there is to be one and it would be another. Never throws Error.
+  void keep_state();
   double score(double agreement, const LayerSet& layers, int n_context) const;
 
   SwiftOptions options_;
@@ -69,6 +81,8 @@ class SwiftSelector final : public LayerSelector {
   TimeShare time_;
   AgreementProbe probe_;
   SubsetSearch search_;
+  Warn warn_;
+  int n_kept_ = 0;                // scores that the state's file knows
   double candidate_seconds_ = 0;  // what the last one took
 };
 

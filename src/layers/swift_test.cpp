@@ -3,7 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <fstream>
+
 #include "budget/draft_value.h"
+#include "core/error.h"
 #include "layers/planted_model.h"
 
 namespace forerun {
@@ -117,6 +121,78 @@ TEST_F(SwiftTest, TakesNoMoreTimeThanItsShare) {
   const WrittenText brief(*executor_, 1.0f, 10);
   SwiftSelector other(options, *executor_, costs_);
   EXPECT_FALSE(other.begin(brief)->plan()) << "too little text to try anything on";
+}
+
+TEST_F(SwiftTest, KeepsWhatItLearnt) {
+  const WrittenText text(*executor_, 1.0f, 120);
+  const test::TempDir folder;
+  SwiftOptions options;
+  options.share = 1.0;
+  options.state = folder.file("state.json").string();
+  std::optional<LayerSet> best;
+  {
+    SwiftSelector selector(options, *executor_, costs_);
+    const auto chooser = selector.begin(text);
+    for (int i = 0; i < 60; ++i) chooser->plan();
+    EXPECT_FALSE(std::filesystem::exists(options.state)) << "not in the midst of a request";
+    chooser->finish();
+    EXPECT_EQ(SwiftSelector(options, *executor_, costs_).search().n_scores(), 60);
+    for (int i = 0; i < 20; ++i) chooser->plan();
+    best = selector.best();
+  }
+  SwiftSelector later(options, *executor_, costs_);
+  EXPECT_EQ(later.search().n_scores(), 80) << "at the end too";
+  EXPECT_EQ(later.best(), best);
+}
+
+TEST_F(SwiftTest, RefusesAStateThatDoesNotFit) {
+  const test::TempDir folder;
+  SwiftOptions options;
+  options.share = 1.0;
+  options.state = folder.file("state.json").string();
+  const auto error_of = [&](const SwiftOptions& chosen) {
+    try {
+      const SwiftSelector selector(chosen, *executor_, costs_);
+    } catch (const Error& error) {
+      const std::string message = error.what();
+      EXPECT_EQ(message.find('\n'), std::string::npos);
+      EXPECT_NE(message.find(options.state), std::string::npos) << message;
+      return true;
+    }
+    return false;
+  };
+  {
+    const WrittenText text(*executor_, 1.0f, 60);
+    SwiftSelector selector(options, *executor_, costs_);
+    selector.begin(text)->plan();
+  }
+  EXPECT_FALSE(error_of(options));
+  SwiftOptions published = options;
+  published.search = "published";
+  EXPECT_TRUE(error_of(published)) << "another search";
+  const auto write = [&](const std::string& state) { std::ofstream(options.state) << state; };
+  for (const char* state : {"", "{}", "[]", R"({"forerun_swift": 2})",
+                            R"({"forerun_swift": 1, "model": "0000000000000001", "search": {}})"}) {
+    write(state);
+    EXPECT_TRUE(error_of(options)) << state;
+  }
+}
+
+// Requests do not suffer from a state that cannot be kept.
+TEST_F(SwiftTest, WarnsWhereItCannotKeepItsState) {
+  const WrittenText text(*executor_, 1.0f, 60);
+  const test::TempDir folder;
+  SwiftOptions options;
+  options.state = (folder.path() / "none" / "state.json").string();
+  int n_warnings = 0;
+  {
+    SwiftSelector selector(options, *executor_, costs_, [&](std::string_view) { ++n_warnings; });
+    const auto chooser = selector.begin(text);
+    chooser->plan();
+    chooser->finish();
+    EXPECT_EQ(n_warnings, 1);
+  }
+  EXPECT_EQ(n_warnings, 2);
 }
 
 }  // namespace

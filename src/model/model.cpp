@@ -105,9 +105,13 @@ void Model::embed(TokenId token, std::span<float> embedding) const {
 }
 
 uint64_t Model::fingerprint() const {
+  return model_fingerprint(*file_);
+}
+
+uint64_t model_fingerprint(const GgufFile& file) {
   constexpr size_t kSample = 256;
   StableHash hash;
-  for (const GgufTensor& tensor : file_->tensors()) {
+  for (const GgufTensor& tensor : file.tensors()) {
     hash.add(std::string_view(tensor.name));
     hash.add(static_cast<uint64_t>(tensor.type));
     for (const int64_t n : tensor.shape) hash.add(static_cast<uint64_t>(n));

@@ -20,6 +20,10 @@
 
 namespace forerun {
 
+// Identifies the weights: stable across runs and machines, different for different models.
+// Costs a read of the header and a little of every tensor.
+uint64_t model_fingerprint(const GgufFile& file);
+
 class Model {
  public:
   // `progress` gets the share of weights loaded; may be empty. Throws Error.
@@ -38,9 +42,7 @@ class Model {
   // Writes the model's embedding of a token, already scaled: n_embd floats.
   void embed(TokenId token, std::span<float> embedding) const;
 
-  // Identifies the weights: stable across runs and machines, different for
-  // different models. Costs a read of the header and a little of every tensor.
-  uint64_t fingerprint() const;
+  uint64_t fingerprint() const;  // model_fingerprint() of its file
 
  private:
   explicit Model(std::shared_ptr<const GgufFile> file) : file_(std::move(file)) {}

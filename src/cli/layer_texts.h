@@ -1,0 +1,52 @@
+// What commands that search for layers share.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/loaded_model.h"
+#include "gguf/gguf_file.h"
+#include "layers/layer_file.h"
+#include "layers/layer_search.h"
+#include "layers/search_text.h"
+
+namespace forerun {
+
+// --method, --candidates, --patience, --skip, --seed.
+void add_layer_search_options(CLI::App& command, LayerSearchOptions& options);
+
+// Throws Error unless a file can be there: before work whose result would be lost.
+void check_output(const std::filesystem::path& path);
+
+struct AnswerWork {
+  std::string what;  // "answering", in front of the line that shows how far it is
+  int n_tokens = 64;
+  std::function<bool()> is_cancelled = {};
+};
+// Answers as write_answers() has them, with a line that shows how far it is.
+std::vector<SearchText> shown_answers(Executor& executor, const LoadedModel& loaded,
+                                      const std::vector<std::vector<TokenId>>& prompts,
+                                      const AnswerWork& work);
+
+// Searches with a line that shows how far it is.
+LayerSearchResult shown_search(LayerObjective& objective, int n_layers, LayerSearchOptions options,
+                               const std::string& what);
+
+// What was found, to be kept: where nothing pays, the whole model, which means not to draft.
+struct KeptLayers {
+  LayerSet layers;
+  LayerOrigin found;
+};
+KeptLayers kept_layers(LayerSearchResult result, const LayerOrigin& how);
+
+// The blocks that a derived model was given as redundant ones, by its metadata; nullopt: there
+// is nothing about them.
+std::optional<LayerSet> planted_layers(const GgufFile& file, int n_layers);
+// How many of them a set leaves out, in words.
+std::string planted_words(const LayerSet& layers, const LayerSet& without_planted);
+
+}  // namespace forerun

@@ -1,0 +1,72 @@
+#include "layers/selfsd.h"
+
+#include <algorithm>
+
+#include "core/error.h"
+#include "layers/layer_file.h"
+
+namespace forerun {
+namespace {
+
+constexpr double kWantedShare = 0.9;
+constexpr double kStep = 0.01;
+// How much of what was is kept.
+constexpr double kKeptShare = 0.5;
+constexpr double kKeptThreshold = 0.9;
+
+LayerSet load_layers(const SelfSdOptions& options, const Model& model) {
+  if (options.layers.empty()) {
+    fail(ErrorCode::kInvalidArgument,
+         "selfsd needs a set of layers: 'forerun layers search -o FILE' makes one for "
+         "--selfsd-layers FILE");
+  }
+  return LayerFile::load(options.layers, LayerModel{.fingerprint = model.fingerprint(),
+                                                    .n_layers = model.config().n_layers})
+      .layers;
+}
+
+}  // namespace
+
+void AdaptiveThreshold::observe(const ChainOutcome& outcome) {
+  if (outcome.n_drafted == 0) return;
+  const double share = static_cast<double>(outcome.n_agreed) / outcome.n_drafted;
+  accepted_ = kKeptShare * accepted_ + (1 - kKeptShare) * share;
+  double wanted = value_;
+  if (accepted_ < kWantedShare) {
+    wanted += kStep;
+  } else if (!outcome.is_longest) {
+    wanted -= kStep;
+  }
+  value_ = std::clamp(kKeptThreshold * value_ + (1 - kKeptThreshold) * wanted, 0.0, 1.0);
+}
+
+void SelfSdOptions::describe(OptionVisitor& visitor) {
+  visitor.visit({.name = "layers", .help = "File of layers ('forerun layers search' makes one)"}, layers,
+                {});
+  visitor.visit({.name = "adapt", .help = "Let the threshold follow what becomes of drafts"}, adapt);
+}
+
+class SelfSdSelector::Chooser final : public LayerChooser {
+ public:
+  explicit Chooser(SelfSdSelector& selector) : selector_(selector) {}
+
+  std::optional<DraftPlan> plan() override {
+    if (selector_.layers_.is_full()) return std::nullopt;
+    DraftPlan plan{.layers = selector_.layers_};
+    if (selector_.adapts_) plan.threshold = selector_.threshold_.value();
+    return plan;
+  }
+  void observe(const ChainOutcome& outcome) override { selector_.threshold_.observe(outcome); }
+
+ private:
+  SelfSdSelector& selector_;
+};
+
+SelfSdSelector::SelfSdSelector(const SelfSdOptions& options, const Model& model, double threshold)
+    : layers_(load_layers(options, model)), adapts_(options.adapt), threshold_(threshold) {}
+
+std::unique_ptr<LayerChooser> SelfSdSelector::begin(const RequestView& /*request*/) {
+  return std::make_unique<Chooser>(*this);
+}
+
+}  // namespace forerun
