@@ -70,6 +70,7 @@ int cells_for(const std::vector<std::vector<TokenId>>& prompts, const SearchOpti
 struct Found {
   LayerFile file;
   std::optional<LayerSet> without_planted;
+  double planted_speedup = 0;  // of leaving out just those
   double seconds = 0;
   bool is_interrupted = false;
 };
@@ -93,11 +94,17 @@ void print(const SearchOptions& options, const Found& found) {
                                 {"skipped_attention", skipped.n_attention},
                                 {"skipped_mlp", skipped.n_mlp},
                                 {"skipped", skipped_json(file.layers)}};
-    if (found.without_planted) json["planted"] = skipped_json(*found.without_planted);
+    if (found.without_planted) {
+      json["planted"] = skipped_json(*found.without_planted);
+      json["planted_speedup"] = found.planted_speedup;
+    }
     return print_json(json);
   }
   const std::string planted =
-      found.without_planted ? planted_words(file.layers, *found.without_planted) : "";
+      found.without_planted
+          ? fmt::format("{}; just those: {:.2f}x", planted_words(file.layers, *found.without_planted),
+                        found.planted_speedup)
+          : "";
   fmt::print("{}", layer_text({.name = options.output, .layers = file.layers, .note = planted}));
   const std::string end = found.is_interrupted ? ", interrupted" : "";
   if (file.layers.is_full()) {
@@ -155,8 +162,9 @@ void search(const SearchOptions& options) {
                                              std::move(texts));
     }();
     result = shown_search(*objective, n_layers, searching, "searching");
+    found.seconds = watch.seconds();
+    if (found.without_planted) found.planted_speedup = objective->speedup(*found.without_planted);
   }
-  found.seconds = watch.seconds();
   if (result.n_candidates == 0) {
     fail(ErrorCode::kInvalidArgument, "interrupted before the first candidate: nothing was written");
   }
