@@ -15,6 +15,9 @@ namespace {
 constexpr std::array<std::string_view, 5> kMethods = {"knapspec", "neighbour", "bayesian", "swift",
                                                       "selfsd"};
 
+// Of the knapsack's sets, so many are tried first.
+constexpr int kKnapsackCandidates = 40;
+
 int n_skipped_blocks(const LayerSet& layers) {
   return layers.n_blocks() - layers.n_running();
 }
@@ -65,15 +68,26 @@ LayerSearchResult search_knapsack(LayerObjective& objective, int n_layers,
          "knapspec looks at states of texts: use the expected speed as the objective");
   }
   sets.insert(sets.end(), found.begin(), found.end());
-  // Neighbouring weights hardly differ: where there are too many, every so many of them.
-  const size_t step = sets.size() / static_cast<size_t>(options.max_candidates) + 1;
-  for (size_t i = 0; i < sets.size() && !is_cancelled(options); i += step) {
+  // Neighbouring weights hardly differ: every so many of them first, then those around the best.
+  const auto max = static_cast<size_t>(std::min(options.max_candidates, kKnapsackCandidates));
+  const size_t step = (sets.size() + max - 1) / max;
+  const size_t n_first = (sets.size() + step - 1) / step;
+  const auto n_all = static_cast<int>(n_first + (step > 1 ? 2 * (step - 1) : 0));
+  size_t best = 0;
+  const auto try_set = [&](size_t i) {
+    if (is_cancelled(options) || result.n_candidates == options.max_candidates) return;
     const double score = objective.speedup(sets[i]);
     if (score > result.speedup) {
       result.speedup = score;
       result.layers = sets[i];
+      best = i;
     }
-    report(options, static_cast<int>((sets.size() + step - 1) / step), result);
+    report(options, n_all, result);
+  };
+  for (size_t i = 0; i < sets.size(); i += step) try_set(i);
+  const size_t around = best;
+  for (size_t i = around - std::min(around, step - 1); i < std::min(around + step, sets.size()); ++i) {
+    if (i % step != 0) try_set(i);
   }
   return result;
 }

@@ -39,7 +39,7 @@ struct LayerSearchProgress {
 };
 
 struct LayerSearchOptions {
-  std::string method = "neighbour";
+  std::string method = "knapspec";
   double skip = 0.45;  // swift: the share of the blocks left out
   double cap = 1.0;    // knapspec: the share of their weight that may be left out
   int max_candidates = 1000;

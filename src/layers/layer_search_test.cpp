@@ -168,6 +168,7 @@ TEST_F(LayerSearchTest, EndsWhenTold) {
   Likeness objective;
   int n_asked = 0;
   LayerSearchOptions options;
+  options.method = "neighbour";
   options.is_cancelled = [&] { return ++n_asked > 5; };
   EXPECT_EQ(search_layers(objective, test::kPlantedLayers, options).n_candidates, 5);
   options.is_cancelled = [] { return true; };

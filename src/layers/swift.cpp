@@ -21,6 +21,10 @@ constexpr std::array<std::string_view, 2> kSearches = {"neighbour", "published"}
 // Candidates are tried on the same tokens until the text has grown by so many.
 constexpr size_t kSameWindow = 256;
 
+// What a search begins with is found with so many branches of so many tokens.
+constexpr int kQuickBranches = 8;
+constexpr size_t kQuickTokens = 4;
+
 bool is_published(const SwiftOptions& options) {
   return options.search == "published";
 }
@@ -44,7 +48,9 @@ SubsetSearch restore_search(const std::filesystem::path& path, uint64_t model, S
   }
 }
 
-SubsetSearch make_search(const SwiftOptions& options, const Model& model) {
+// `first`: what to begin with.
+SubsetSearch make_search(const SwiftOptions& options, const Model& model,
+                         const std::optional<LayerSet>& first = std::nullopt) {
   const int n_layers = model.config().n_layers;
   const LayerSearchOptions search{.method = is_published(options) ? "swift" : "neighbour",
                                   .skip = options.skip,
@@ -54,6 +60,7 @@ SubsetSearch make_search(const SwiftOptions& options, const Model& model) {
   SubsetSearchOptions subset = subset_options(search, /*is_noisy=*/true);
   if (is_published(options)) subset.good_score = options.good_agreement;
   SubsetProblem problem = layer_problem(n_layers, search);
+  if (first) problem.first_sets = {skipped_by(*first)};
   std::error_code ignored;
   if (options.state.empty() || !std::filesystem::exists(options.state, ignored)) {
     return SubsetSearch(std::move(problem), subset);
@@ -110,7 +117,11 @@ SwiftSelector::SwiftSelector(const SwiftOptions& options, Executor& executor, co
       probe_(executor),
       search_(make_search(options, executor.model())),
       warn_(std::move(warn)),
-      n_kept_(search_.n_scores()) {}
+      n_kept_(search_.n_scores()),
+      has_begun_(is_published(options) || search_.n_scores() > 0),
+      // Of the quick choice: its branches, and the few sets that come of it.
+      candidate_seconds_(
+          has_begun_ ? 0 : 2 * costs.curve.rows(kQuickBranches * static_cast<int>(kQuickTokens))) {}
 
 SwiftSelector::~SwiftSelector() {
   keep_state();
@@ -146,10 +157,42 @@ double SwiftSelector::score(double agreement, const LayerSet& layers, int n_cont
                        {.agreement = agreement, .n_seen = options_.window, .n_context = n_context});
 }
 
+// The best of what KnapSpec's programme gives with a few branches over a few tokens.
+std::optional<LayerSet> SwiftSelector::quick_choice(const RequestView& request, size_t end) {
+  const auto n_context = static_cast<int>(request.text().size());
+  std::optional<LayerSet> best;
+  double best_score = 0;
+  try {
+    TextBlockStates states(executor_, request, end, kQuickTokens);
+    const auto choices = knapspec_choices(states, {.branches = kQuickBranches}, costs_, n_context);
+    const BlockWeights weights = block_weights(costs_, states.n_layers(), n_context);
+    for (const KnapsackChoice& choice :
+         best_trades(choices, states.n_layers() * (weights.attention + weights.mlp))) {
+      const auto agreement =
+          probe_.measure(request, choice.layers, end, static_cast<size_t>(options_.window));
+      if (!agreement) return best;
+      const double found = score(*agreement, choice.layers, n_context);
+      if (found > best_score) best = choice.layers;
+      best_score = std::max(best_score, found);
+    }
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kContextFull) throw;
+  }
+  return best;
+}
+
+void SwiftSelector::begin_search(const RequestView& request, size_t end) {
+  const Stopwatch watch;
+  const auto first = quick_choice(request, end);
+  if (first) search_ = make_search(options_, executor_.model(), first);
+  has_begun_ = true;
+  time_.use(watch.seconds());
+}
+
 void SwiftSelector::try_candidate(const RequestView& request, size_t end) {
   const auto window = static_cast<size_t>(options_.window);
-  if (search_.ended() || end <= window + 1) return;
-  if (search_.best().has_value() && !time_.allows(candidate_seconds_)) return;
+  if (search_.ended() || end <= window + 1 || !time_.allows(candidate_seconds_)) return;
+  if (!has_begun_) begin_search(request, end);
   const Stopwatch watch;
   const LayerSet layers = layers_without(search_.propose());
   const auto agreement = probe_.measure(request, layers, end, window);

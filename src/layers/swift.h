@@ -9,7 +9,9 @@
 // ("neighbour") it is a small change of the best set, of any size, and its score is the
 // expected tokens per second: agreement against what drafting with it costs
 // (budget/draft_value.h). Then plain decoding is among the choices, and is what comes of a
-// model that can do without none of its blocks.
+// model that can do without none of its blocks. It begins with the best of what KnapSpec's
+// programme gives with a few branches (knapspec.h): small changes of the whole model would lead
+// there too, but take hundreds of candidates.
 //
 // Where the published code scores all candidates on the first tokens of an answer, which soon
 // are stale, its paper says the latest, and so does this. By default a request's candidates
@@ -22,6 +24,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -29,6 +32,7 @@
 #include "core/option_visitor.h"
 #include "core/stopwatch.h"
 #include "layers/agreement.h"
+#include "layers/knapspec.h"
 #include "layers/layer_selector.h"
 #include "layers/time_share.h"
 #include "optimise/subset_search.h"
@@ -71,6 +75,8 @@ class SwiftSelector final : public LayerSelector {
   // Tries a candidate on the tokens before `end` of the request's text, if there are enough
   // and there is time for it.
   void try_candidate(const RequestView& request, size_t end);
+  std::optional<LayerSet> quick_choice(const RequestView& request, size_t end);
+  void begin_search(const RequestView& request, size_t end);
   // Writes the state's file, if there is to be one and it would be another. Never throws Error.
   void keep_state();
   double score(double agreement, const LayerSet& layers, int n_context) const;
@@ -82,8 +88,9 @@ class SwiftSelector final : public LayerSelector {
   AgreementProbe probe_;
   SubsetSearch search_;
   Warn warn_;
-  int n_kept_ = 0;                // scores that the state's file knows
-  double candidate_seconds_ = 0;  // what the last one took
+  int n_kept_ = 0;            // scores that the state's file knows
+  bool has_begun_;            // what to begin with is known
+  double candidate_seconds_;  // what the last one took
 };
 
 }  // namespace forerun
