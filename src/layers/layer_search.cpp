@@ -65,7 +65,7 @@ LayerSearchResult search_knapsack(LayerObjective& objective, int n_layers,
   const std::vector<LayerSet> found = objective.knapsack_sets(options.cap);
   if (found.empty()) {
     fail(ErrorCode::kInvalidArgument,
-         "knapspec looks at states of texts: use the expected speed as the objective");
+         "knapspec looks at states of texts: choose another method, or the expected objective");
   }
   sets.insert(sets.end(), found.begin(), found.end());
   // Neighbouring weights hardly differ: every so many of them first, then those around the best.

@@ -112,8 +112,8 @@ class Domains(ProgramTest):
         self.fail_with("there is no file", "domains", "show", self.folder / "none")
 
     def test_an_interrupt_leaves_no_file(self):
-        command = [PROGRAM, "domains", "build", *TINY, "--texts", "6", "--candidates", "1000000", "--patience",
-                   "1000000", "--prompts", self.prompts, "-o", self.file]
+        command = [PROGRAM, "domains", "build", *TINY, "--texts", "6", "--method", "neighbour",
+                   "--candidates", "1000000", "--patience", "1000000", "--prompts", self.prompts, "-o", self.file]
         process = subprocess.Popen(list(map(str, command)), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
         process.stdout.readline()  # the prompts are read, the search begins
         time.sleep(0.5)

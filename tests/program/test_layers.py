@@ -48,7 +48,9 @@ class Layers(ProgramTest):
             kept = json.loads(self.file.read_text())
             self.assertEqual(kept["skipped"], found["skipped"])
             self.assertEqual(len(kept["found"]["best_so_far"]), found["candidates"])
-        self.assertEqual(self.search("--objective", "measured", "--candidates", "3")["objective"], "measured")
+        measured = ["--objective", "measured", "--candidates", "3"]
+        self.assertEqual(self.search(*measured, "--method", "neighbour")["objective"], "measured")
+        self.fail_with("another method", "layers", "search", *TINY, *BRIEF, "--prompts", self.prompts, "-o", self.file, *measured)
 
     def test_the_same_search_finds_the_same(self):
         first = self.search("--method", "bayesian", "--seed", "3")
@@ -132,7 +134,7 @@ class Layers(ProgramTest):
 
     def test_an_interrupt_keeps_the_best_so_far(self):
         command = [PROGRAM, "layers", "search", *TINY, "--texts", "3", "--tokens", "12", "--candidates", "1000000",
-                   "--patience", "1000000", "--prompts", self.prompts, "-o", self.file, "--json"]
+                   "--method", "neighbour", "--patience", "1000000", "--prompts", self.prompts, "-o", self.file, "--json"]
         process = subprocess.Popen(list(map(str, command)), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         while not process.stderr.readline().startswith(b"searching"):
             self.assertIsNone(process.poll())
