@@ -281,8 +281,9 @@ class Faults(Store):
         arguments = ["datastore", "build", self.store, self.folder / "texts", "-t", "1", *VOCABULARY]
         process = subprocess.Popen([PROGRAM, *map(str, arguments)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         try:
-            result = None
-            while process.poll() is None and (result is None or result.returncode == 0):
+            # Until it holds the lock, and has written its number into it.
+            result = run("datastore", "compact", self.store)
+            while process.poll() is None and (result.returncode == 0 or b"by another process" in result.stderr):
                 result = run("datastore", "compact", self.store)
             if process.poll() is None:
                 self.assertIn(f"is being written by process {process.pid}", result.stderr.decode())
