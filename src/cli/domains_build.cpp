@@ -27,8 +27,7 @@ struct BuildOptions {
   std::vector<std::string> domains;  // "NAME=FILE"
   std::string vector = "mean";
   int n_clusters = 10;
-  int n_texts = 8;
-  int n_tokens = 32;
+  TextOptions texts{.n_texts = 8, .n_tokens = 32};
   LayerSearchOptions search;
   std::string output;
 };
@@ -112,9 +111,9 @@ int cells_for(const std::vector<DomainPrompts>& domains, const BuildOptions& opt
     std::vector<size_t> lengths;
     for (const auto& prompt : domain.prompts) lengths.push_back(prompt.size());
     std::sort(lengths.rbegin(), lengths.rend());  // the longest first
-    const size_t n_texts = std::min(lengths.size(), static_cast<size_t>(options.n_texts));
+    const size_t n_texts = std::min(lengths.size(), static_cast<size_t>(options.texts.n_texts));
     // The answers twice: committed, and as a candidate has them.
-    size_t n = 2 * n_texts * static_cast<size_t>(options.n_tokens + 1);
+    size_t n = 2 * n_texts * static_cast<size_t>(options.texts.n_tokens + 1);
     for (size_t i = 0; i < n_texts; ++i) n += lengths[i];
     n_cells = std::max(n_cells, n);
   }
@@ -218,10 +217,11 @@ void build(const BuildOptions& options) {
     domain.layers = LayerSet::full(config.n_layers);
     domain.anchors = make_anchors(vectors, config.n_embd, options.n_clusters);
     std::vector<std::vector<TokenId>> chosen;
-    for (const size_t i : representatives(vectors, config.n_embd, domain.anchors, options.n_texts)) {
+    for (const size_t i :
+         representatives(vectors, config.n_embd, domain.anchors, options.texts.n_texts)) {
       chosen.push_back(prompts_of.prompts[i]);
     }
-    texts.push_back(texts_of(domain.name, executor, loaded, chosen, options.n_tokens));
+    texts.push_back(texts_of(domain.name, executor, loaded, chosen, options.texts.n_tokens));
     ExpectedSpeed objective(executor, costs, texts.back());
     search_domain(objective, search, static_cast<int>(texts.back().size()), domain);
     if (!domain.layers.is_full()) search.first_sets = {domain.layers};
@@ -259,12 +259,7 @@ void add_domains_build_command(CLI::App& domains) {
   command->add_option("--clusters", options->n_clusters, "Anchors of a domain at most")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
-  command->add_option("--texts", options->n_texts, "Prompts of a domain that layers are searched on")
-      ->check(CLI::Range(1, 1000))
-      ->capture_default_str();
-  command->add_option("--tokens", options->n_tokens, "Tokens of each answer")
-      ->check(CLI::Range(2, 4096))
-      ->capture_default_str();
+  add_text_options(*command, options->texts, "Prompts of a domain that layers are searched on");
   add_layer_search_options(*command, options->search);
   add_model_options(*command, options->model);
   command->callback([options] { build(*options); });

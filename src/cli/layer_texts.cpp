@@ -7,6 +7,15 @@
 
 namespace forerun {
 
+void add_text_options(CLI::App& command, TextOptions& options, const std::string& n_texts_help) {
+  command.add_option("--texts", options.n_texts, n_texts_help)
+      ->check(CLI::Range(1, 1000))
+      ->capture_default_str();
+  command.add_option("--tokens", options.n_tokens, "Tokens of each answer")
+      ->check(CLI::Range(2, 4096))
+      ->capture_default_str();
+}
+
 void add_layer_search_options(CLI::App& command, LayerSearchOptions& options) {
   const auto methods = layer_search_methods();
   command.add_option("--method", options.method, "How candidates are found")

@@ -16,7 +16,14 @@
 
 namespace forerun {
 
-// --method, --candidates, --patience, --skip, --seed.
+// Which texts layers are searched on.
+struct TextOptions {
+  int n_texts;   // prompts
+  int n_tokens;  // of each answer
+};
+// --texts (what it counts is for the caller to say), --tokens.
+void add_text_options(CLI::App& command, TextOptions& options, const std::string& n_texts_help);
+// --method, --candidates, --patience, --skip, --cap, --seed.
 void add_layer_search_options(CLI::App& command, LayerSearchOptions& options);
 
 // Throws Error unless a file can be there: before work whose result would be lost.

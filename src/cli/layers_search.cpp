@@ -26,8 +26,7 @@ namespace {
 struct SearchOptions {
   ModelOptions model;
   std::vector<std::string> prompts;
-  int n_texts = 16;
-  int n_tokens = 64;
+  TextOptions texts{.n_texts = 16, .n_tokens = 64};
   std::string objective;  // empty: by method
   LayerSearchOptions search;
   int n_context = 0;  // 0: the texts' own
@@ -46,7 +45,7 @@ std::vector<std::vector<TokenId>> read_tokens(const SearchOptions& options, cons
     for (BenchPrompt& prompt : read_prompts(file).prompts) all.push_back(std::move(prompt));
   }
   std::vector<std::vector<TokenId>> prompts;
-  for (const BenchPrompt& prompt : limited(all, options.n_texts)) {
+  for (const BenchPrompt& prompt : limited(all, options.texts.n_texts)) {
     prompts.push_back(prompt_for(loaded, prompt.turns.front()));
     if (prompts.back().empty()) fail(ErrorCode::kInvalidArgument, "prompt {} is empty", prompt.id);
   }
@@ -59,10 +58,10 @@ int cells_for(const std::vector<std::vector<TokenId>>& prompts, const SearchOpti
   std::vector<SearchText> texts;
   int n_all = 0;
   for (const auto& prompt : prompts) {
-    const auto n_text = static_cast<int>(prompt.size()) + options.n_tokens;
+    const auto n_text = static_cast<int>(prompt.size()) + options.texts.n_tokens;
     texts.push_back(
         {.tokens = std::vector<TokenId>(static_cast<size_t>(n_text)), .n_prompt = prompt.size()});
-    n_all += n_text + options.n_tokens;
+    n_all += n_text + options.texts.n_tokens;
   }
   return std::max({kCalibration, n_all, options.is_measured() ? MeasuredSpeed::n_cells(texts) : 0});
 }
@@ -134,9 +133,9 @@ void search(const SearchOptions& options) {
     found.is_interrupted |= InterruptGuard::take();
     return found.is_interrupted;
   };
-  std::vector<SearchText> texts =
-      shown_answers(executor, loaded, prompts,
-                    {.what = "answering", .n_tokens = options.n_tokens, .is_cancelled = is_interrupted});
+  std::vector<SearchText> texts = shown_answers(
+      executor, loaded, prompts,
+      {.what = "answering", .n_tokens = options.texts.n_tokens, .is_cancelled = is_interrupted});
   LayerOrigin how{.method = options.search.method,
                   .objective = options.is_measured() ? "measured" : "expected",
                   .n_texts = static_cast<int>(texts.size())};
@@ -187,12 +186,7 @@ void add_layers_search_command(CLI::App& layers) {
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
       ->required();
   command->add_option("-o,--output", options->output, "The file to write")->required();
-  command->add_option("--texts", options->n_texts, "Prompts that are used, alike of every category")
-      ->check(CLI::Range(1, 1000))
-      ->capture_default_str();
-  command->add_option("--tokens", options->n_tokens, "Tokens of each answer")
-      ->check(CLI::Range(2, 4096))
-      ->capture_default_str();
+  add_text_options(*command, options->texts, "Prompts that are used, alike of every category");
   add_layer_search_options(*command, options->search);
   command
       ->add_option("--objective", options->objective,

@@ -12,8 +12,7 @@ constexpr double kMargin = 1.08;
 // Of layers nothing is known of yet.
 constexpr double kFirstAgreement = 0.8;
 constexpr double kFirstTested = 8;
-// What is known fades with every draft.
-constexpr double kKept = 0.98;
+// How fast what drafts really take is learnt, and how far it can be from what was expected.
 constexpr double kCostRate = 0.1;
 constexpr double kMaxCostFactor = 4;
 // Drafts that are made to see whether they would pay: how long, and how rarely.
@@ -26,14 +25,14 @@ constexpr int kMaxPause = 1024;
 std::optional<DraftPlan> DraftGate::check(const DraftPlan& plan, int n_context, double rival) {
   if (layers_ != plan.layers) {
     layers_ = plan.layers;
-    n_tested_ = kFirstTested;
-    n_agreed_ = kFirstTested * plan.agreement.value_or(kFirstAgreement);
+    count_ = {.n_agreed = kFirstTested * plan.agreement.value_or(kFirstAgreement),
+              .n_tested = kFirstTested};
   }
-  const double chance = n_agreed_ / n_tested_;
   const double seconds = cost_factor_ * draft_seconds(costs_, plan.layers, n_context);
   const int longest = std::min(plan.max_tokens, DraftLengths{}.max);
   const double plain = best_draft(costs_, 0, 0, n_context, {.max = 0}).tokens_per_second;
-  const DraftValue value = best_draft(costs_, chance, seconds, n_context, {.min = 1, .max = longest});
+  const DraftValue value =
+      best_draft(costs_, count_.chance(), seconds, n_context, {.min = 1, .max = longest});
   if (value.tokens_per_second <= kMargin * std::max(plain, rival)) {
     // Where something else is better now, nothing is to be learnt about this.
     return rival > plain && value.tokens_per_second > kMargin * plain ? std::nullopt : explore(plan);
@@ -56,8 +55,7 @@ std::optional<DraftPlan> DraftGate::explore(const DraftPlan& plan) {
 }
 
 void DraftGate::observe(const ChainOutcome& outcome) {
-  n_agreed_ = kKept * n_agreed_ + outcome.n_agreed;
-  n_tested_ = kKept * n_tested_ + outcome.n_tested;
+  count_.observe(outcome);
 }
 
 void DraftGate::observe_cost(const DraftPlan& plan, int n_context, double seconds) {

@@ -11,6 +11,7 @@
 #include <optional>
 
 #include "budget/calibration.h"
+#include "layers/agreement_count.h"
 #include "layers/layer_selector.h"
 
 namespace forerun {
@@ -33,8 +34,7 @@ class DraftGate {
 
   const Calibration& costs_;
   std::optional<LayerSet> layers_;  // that what follows is about
-  double n_agreed_ = 0;
-  double n_tested_ = 0;
+  AgreementCount count_;
   double cost_factor_ = 1;  // measured over expected
   int n_refusals_ = 0;      // since the last draft
   int pause_ = 0;           // refusals before the next try

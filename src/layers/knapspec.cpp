@@ -8,8 +8,6 @@
 namespace forerun {
 namespace {
 
-// How much what is known counts after each draft: about the last fifty of them.
-constexpr double kKept = 0.98;
 // How much better than plain decoding a draft must look: estimates are rough.
 constexpr double kMargin = 1.05;
 
@@ -44,7 +42,7 @@ BlockWeights block_weights(const Calibration& costs, int n_layers, int n_context
 std::vector<KnapsackChoice> knapspec_choices(BlockStates& states, const KnapSpecOptions& options,
                                              const Calibration& costs, int n_context) {
   const BlockWeights weights = block_weights(costs, states.n_layers(), n_context);
-  const int all = states.n_layers() * (weights.attention + weights.mlp);
+  const int all = weights.of_layers(states.n_layers());
   return solve_knapsack(states, {.attention_weight = weights.attention,
                                  .mlp_weight = weights.mlp,
                                  .max_weight = static_cast<int>(all * options.cap),
@@ -67,7 +65,7 @@ double KnapSpecSelector::first_look_seconds() const {
 
 double KnapSpecSelector::value(const Chosen& chosen, int n_context) const {
   const double seconds = draft_seconds(costs_, chosen.layers, n_context);
-  return best_draft(costs_, chosen.n_agreed / chosen.n_tested, seconds, n_context).tokens_per_second;
+  return best_draft(costs_, chosen.count.chance(), seconds, n_context).tokens_per_second;
 }
 
 bool KnapSpecSelector::look(const RequestView& request, size_t n_recent) {
@@ -86,7 +84,7 @@ bool KnapSpecSelector::look(const RequestView& request, size_t n_recent) {
   std::vector<KnapsackChoice> compared;
   if (options_.check > 0) {
     const BlockWeights weights = block_weights(costs_, states.n_layers(), n_context);
-    compared = best_trades(choices, states.n_layers() * (weights.attention + weights.mlp));
+    compared = best_trades(choices, weights.of_layers(states.n_layers()));
   }
   if (std::ranges::find(compared, published->layers, &KnapsackChoice::layers) == compared.end()) {
     compared.push_back(*published);
@@ -114,22 +112,20 @@ KnapSpecSelector::Chosen KnapSpecSelector::checked(const RequestView& request,
 KnapSpecSelector::Chosen KnapSpecSelector::counted(const LayerSet& layers, double agreement,
                                                    size_t n_tokens) {
   const auto n = static_cast<double>(n_tokens);
-  return {.layers = layers, .n_agreed = agreement * n + 1, .n_tested = n + 2};
+  return {.layers = layers, .count = {.n_agreed = agreement * n + 1, .n_tested = n + 2}};
 }
 
 std::optional<DraftPlan> KnapSpecSelector::plan(int n_context) {
   if (!chosen_) return std::nullopt;
   const double seconds = draft_seconds(costs_, chosen_->layers, n_context);
-  const double chance = chosen_->n_agreed / chosen_->n_tested;
+  const double chance = chosen_->count.chance();
   const int n_tokens = best_draft(costs_, chance, seconds, n_context, {.margin = kMargin}).n_tokens;
   if (n_tokens == 0) return std::nullopt;
   return DraftPlan{.layers = chosen_->layers, .max_tokens = n_tokens, .agreement = chance};
 }
 
 void KnapSpecSelector::observe(const ChainOutcome& outcome) {
-  if (!chosen_) return;
-  chosen_->n_agreed = kKept * chosen_->n_agreed + outcome.n_agreed;
-  chosen_->n_tested = kKept * chosen_->n_tested + outcome.n_tested;
+  if (chosen_) chosen_->count.observe(outcome);
 }
 
 }  // namespace forerun

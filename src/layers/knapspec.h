@@ -18,6 +18,7 @@
 
 #include "budget/calibration.h"
 #include "layers/agreement.h"
+#include "layers/agreement_count.h"
 #include "layers/knapsack.h"
 #include "layers/periodic.h"
 
@@ -39,6 +40,8 @@ struct KnapSpecOptions {
 struct BlockWeights {
   int attention;
   int mlp;
+
+  int of_layers(int n) const { return n * (attention + mlp); }
 };
 BlockWeights block_weights(const Calibration& costs, int n_layers, int n_context);
 
@@ -56,8 +59,7 @@ class KnapSpecSelector final : public PeriodicSelector {
   // A set that drafts, and how often what it drafts is right.
   struct Chosen {
     LayerSet layers;
-    double n_agreed;
-    double n_tested;
+    AgreementCount count;
   };
 
   bool look(const RequestView& request, size_t n_recent) override;

@@ -166,8 +166,7 @@ std::optional<LayerSet> SwiftSelector::quick_choice(const RequestView& request, 
     TextBlockStates states(executor_, request, end, kQuickTokens);
     const auto choices = knapspec_choices(states, {.branches = kQuickBranches}, costs_, n_context);
     const BlockWeights weights = block_weights(costs_, states.n_layers(), n_context);
-    for (const KnapsackChoice& choice :
-         best_trades(choices, states.n_layers() * (weights.attention + weights.mlp))) {
+    for (const KnapsackChoice& choice : best_trades(choices, weights.of_layers(states.n_layers()))) {
       const auto agreement =
           probe_.measure(request, choice.layers, end, static_cast<size_t>(options_.window));
       if (!agreement) return best;
