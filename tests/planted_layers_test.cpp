@@ -72,5 +72,17 @@ TEST_F(PlantedLayers, TheKnapsackFindsThem) {
   EXPECT_GE(best, 0.95 * planted);
 }
 
+TEST_F(PlantedLayers, SearchesByTrialFindThem) {
+  const double planted = objective_->speedup(planted_);
+  for (const char* method : {"bayesian", "neighbour"}) {
+    LayerSearchOptions options;
+    options.method = method;
+    options.max_candidates = 30;
+    const LayerSearchResult found = search_layers(*objective_, n_layers_, options);
+    EXPECT_GE(found.speedup, 0.95 * planted) << method;
+    EXPECT_GE(found.best_so_far.back(), found.best_so_far.front());
+  }
+}
+
 }  // namespace
 }  // namespace forerun

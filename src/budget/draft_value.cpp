@@ -28,6 +28,19 @@ DraftValue best_draft(const Calibration& costs, double agreement, double draft_s
   return best;
 }
 
+DraftValue best_rows(const Calibration& costs, std::span<const double> chances, int n_context) {
+  DraftValue best;
+  double expected = 1;
+  for (size_t n = 0; n <= chances.size(); ++n) {
+    const auto n_tokens = static_cast<int>(n);
+    const double rate =
+        expected / (costs.curve.rows(n_tokens + 1) + costs.curve.attention(n_tokens + 1, n_context));
+    if (rate > best.tokens_per_second) best = {.n_tokens = n_tokens, .tokens_per_second = rate};
+    if (n < chances.size()) expected += chances[n];
+  }
+  return best;
+}
+
 double draft_speedup(const Calibration& costs, const LayerSet& layers, const SeenAgreement& seen) {
   const double seconds = draft_seconds(costs, layers, seen.n_context);
   // A few tokens tell little: as if one more had been seen to agree and one not to.

@@ -1,6 +1,8 @@
 // What drafting with some of the model's layers is worth.
 #pragma once
 
+#include <span>
+
 #include "budget/calibration.h"
 #include "model/layer_set.h"
 
@@ -25,6 +27,11 @@ struct DraftLengths {
 };
 DraftValue best_draft(const Calibration& costs, double agreement, double draft_seconds, int n_context,
                       const DraftLengths& lengths = {});
+
+// How many of the likeliest tokens of a draft to read in one pass behind the last token of the
+// text, and the tokens per second that come of it. `chances`: that the text takes them, the best
+// first.
+DraftValue best_rows(const Calibration& costs, std::span<const double> chances, int n_context);
 
 // How a set of layers did on some text.
 struct SeenAgreement {

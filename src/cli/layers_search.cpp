@@ -157,6 +157,10 @@ void search(const SearchOptions& options) {
         if (options.n_context > 0) expected->cost_behind(options.n_context);
         return expected;
       }
+      // What is found quickly is found by what is expected.
+      if (options.search.method != "selfsd" && options.search.method != "swift") {
+        searching.first_sets = ExpectedSpeed(executor, costs, texts).quick_sets();
+      }
       return std::make_unique<MeasuredSpeed>(executor, loaded.vocabulary, MethodOptions().selfsd.draft,
                                              std::move(texts));
     }();

@@ -62,6 +62,10 @@ struct DraftJob {
   // Tokens per second that the request gets anyway, by other drafts; 0: nothing is known. For
   // methods whose drafts take time.
   double rival_rate = 0;
+  // What texts propose, and the chance that the text takes each node, for methods that can read
+  // several tokens in the time of one. nullptr: nothing.
+  const DraftTree* hint = nullptr;
+  std::span<const double> hint_chances = {};
 };
 
 class DraftMethod {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <functional>
 
+#include "budget/draft_value.h"
 #include "core/check.h"
 
 namespace forerun {
@@ -50,7 +51,8 @@ class HybridMethod::HybridDrafter final : public Drafter {
   Drafter& texts() { return *texts_; }
   Drafter& model() { return *model_; }
   DraftTree model_tree;
-  RequestAcceptance acceptance;  // of what the texts give
+  std::vector<double> chances;   // of what the texts give now
+  RequestAcceptance acceptance;  // and how they did so far
 
  private:
   HybridMethod& method_;
@@ -78,11 +80,14 @@ void HybridMethod::draft(std::span<const DraftJob> jobs) {
                                .max_depth = job.limits.max_depth};
     if (of_texts.max_nodes > 0) drafter.texts().draft(of_texts, *job.tree);
     AcceptanceModel::propose(*job.tree, drafter.acceptance);
+    acceptance_.estimate(*job.tree, drafter.acceptance, drafter.chances);
     drafter.model_tree.clear();
     jobs_.push_back({.drafter = &drafter.model(),
                      .limits = {.max_nodes = n_model, .max_depth = job.limits.max_depth},
                      .tree = &drafter.model_tree,
-                     .rival_rate = expected_rate(*job.tree, drafter)});
+                     .rival_rate = expected_rate(drafter.chances, drafter.n_context()),
+                     .hint = job.tree,
+                     .hint_chances = drafter.chances});
   }
   model_->draft(jobs_);
   for (const DraftJob& job : jobs) {
@@ -96,19 +101,11 @@ void HybridMethod::draft(std::span<const DraftJob> jobs) {
   }
 }
 
-// Tokens per second when what pays of this tree is verified.
-double HybridMethod::expected_rate(const DraftTree& tree, const HybridDrafter& drafter) {
-  acceptance_.estimate(tree, drafter.acceptance, chances_);
-  std::sort(chances_.begin(), chances_.end(), std::greater<>());
-  const int n_context = drafter.n_context();
-  double best = 0, expected = 1;
-  for (size_t k = 0; k <= chances_.size(); ++k) {
-    const auto n_rows = static_cast<int>(k + 1);
-    best = std::max(best,
-                    expected / (costs_.curve.rows(n_rows) + costs_.curve.attention(n_rows, n_context)));
-    if (k < chances_.size()) expected += chances_[k];
-  }
-  return best;
+// Tokens per second when what pays of a tree with these chances is verified.
+double HybridMethod::expected_rate(std::span<const double> chances, int n_context) {
+  sorted_.assign(chances.begin(), chances.end());
+  std::sort(sorted_.begin(), sorted_.end(), std::greater<>());
+  return best_rows(costs_, sorted_, n_context).tokens_per_second;
 }
 
 }  // namespace forerun

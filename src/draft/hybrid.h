@@ -3,8 +3,10 @@
 // Texts are searched first, which costs next to nothing. How likely what they give is, is
 // learnt (budget/acceptance_model.h), and so the tokens per second that come of it are known;
 // the other method, whose drafts take passes, is told (DraftJob::rival_rate) and drafts only
-// where it expects more. Then both trees are laid over each other: what the model says of the
-// text's proposals makes them likelier or not, and whoever prunes the tree knows.
+// where it expects more. It is told the texts' proposals too (DraftJob::hint): where its own
+// draft goes the same way, it reads several of its tokens in one pass. Then both trees are laid over
+// each other: what the model says of the text's proposals makes them likelier or not, and whoever prunes
+// the tree knows.
 #pragma once
 
 #include <memory>
@@ -33,7 +35,7 @@ class HybridMethod final : public DraftMethod {
  private:
   class HybridDrafter;
 
-  double expected_rate(const DraftTree& tree, const HybridDrafter& drafter);
+  double expected_rate(std::span<const double> chances, int n_context);
 
   std::unique_ptr<DraftMethod> texts_;
   std::unique_ptr<DraftMethod> model_;
@@ -42,7 +44,7 @@ class HybridMethod final : public DraftMethod {
 
   // Reused from draft to draft.
   std::vector<DraftJob> jobs_;
-  std::vector<double> chances_;
+  std::vector<double> sorted_;
 };
 
 }  // namespace forerun

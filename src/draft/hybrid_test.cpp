@@ -129,6 +129,21 @@ TEST_F(HybridTest, TellsTheModelWhatTextsAreWorth) {
   EXPECT_NEAR(model_.jobs.back().rival_rate, 10, 1) << "that of plain decoding";
 }
 
+TEST_F(HybridTest, TellsTheModelWhatTextsPropose) {
+  begin();
+  for (int i = 0; i < 60; ++i) {
+    draft();
+    drafter_->append(ids({5, 6, 9}));
+  }
+  DraftTree tree;
+  drafter_->draft({.max_nodes = 48, .max_depth = 10}, tree);
+  const DraftJob& job = model_.jobs.back();
+  ASSERT_EQ(job.hint, &tree);
+  ASSERT_EQ(job.hint_chances.size(), 3u);
+  EXPECT_GT(job.hint_chances[1], 0.7) << "the text took it every time";
+  EXPECT_LT(job.hint_chances[2], 0.3);
+}
+
 TEST_F(HybridTest, DrawnTokensStandAlone) {
   model_.draws = true;
   begin();

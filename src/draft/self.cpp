@@ -96,15 +96,19 @@ class SelfMethod::SelfDrafter final : public Drafter {
 struct SelfMethod::Chain {
   SelfDrafter* drafter;
   const RequestView* request;
-  DraftLimits limits;
-  DraftTree* tree;
+  const DraftJob* job;
   DraftPlan plan;
   int max_tokens;
   SamplerState state;
-  TokenId token;        // to be read next
-  NodeId cell;          // where
-  int32_t end = kRoot;  // the tree's node that is `token`
+  TokenId token;                              // to be read next
+  std::optional<NodeId> cell = std::nullopt;  // of the one read last
+  int32_t end = kRoot;                        // the tree's node that is `token`
+  int32_t hint_end = kRoot;                   // the hint's; kNone: it has no such node
+  size_t first_row = 0, n_rows = 0;           // of the pass
   bool is_complete = false;
+
+  DraftTree& tree() const { return *job->tree; }
+  int n_context() const { return static_cast<int>(request->text().size()); }
 };
 
 SelfMethod::SelfMethod(const SelfDraftOptions& options, Executor& executor,
@@ -145,81 +149,128 @@ std::optional<DraftPlan> SelfMethod::plan(SelfDrafter& drafter, const DraftJob& 
 
 void SelfMethod::begin_chain(SelfDrafter& drafter, const DraftPlan& plan, const DraftJob& job) {
   const RequestView& request = drafter.request();
-  const auto cell = executor_.cells().extend(request.sequence());
-  if (!cell) return;
   chains_.push_back({.drafter = &drafter,
                      .request = &request,
-                     .limits = job.limits,
-                     .tree = job.tree,
+                     .job = &job,
                      .plan = plan,
                      .max_tokens = std::min({options_.tokens, job.limits.max_depth, plan.max_tokens}),
                      .state = request.state(),
                      .token = request.text().back(),
-                     .cell = *cell});
+                     .hint_end = job.hint != nullptr ? kRoot : DraftTree::kNone});
 }
 
-// All chains with these layers grow by a token.
+// All chains with these layers grow by a token or more.
 void SelfMethod::forward(const LayerSet& layers) {
-  rows_.clear();
   pass_.rows.clear();
   pass_.layers = layers;
   for (Chain& chain : chains_) {
-    if (chain.is_complete || chain.plan.layers != layers) continue;
-    rows_.push_back(&chain);
-    pass_.rows.push_back({.sequence = chain.request->sequence(),
-                          .node = chain.cell,
-                          .token = chain.token,
-                          .logits = true});
+    chain.n_rows = 0;
+    if (!chain.is_complete && chain.plan.layers == layers) add_rows(chain);
   }
+  if (pass_.rows.empty()) return;
   const Stopwatch watch;
   const PassResult& result = executor_.forward(pass_);
-  for (size_t i = 0; i < rows_.size(); ++i) grow(*rows_[i], result.logits(i));
-  // What is shared by several requests says nothing of what one takes.
-  if (gate_ == nullptr || rows_.size() > 1) return;
-  const Chain& chain = *rows_.front();
-  gate_->observe_cost(chain.plan, static_cast<int>(chain.request->text().size()), watch.seconds());
+  for (Chain& chain : chains_) {
+    const int n_before = chain.tree().depth(chain.end);
+    for (size_t i = 0; i < chain.n_rows && !chain.is_complete; ++i) {
+      const Row& row = pass_.rows[chain.first_row + i];
+      if (row.token != chain.token) break;
+      chain.cell = row.node;
+      grow(chain, result.logits(chain.first_row + i));
+    }
+    // What is shared by several requests says nothing of what one takes.
+    if (gate_ == nullptr || chain.n_rows < pass_.rows.size()) continue;
+    const int n_grown = chain.tree().depth(chain.end) - n_before + (chain.is_complete ? 1 : 0);
+    gate_->observe_cost(chain.plan, chain.n_context(), n_grown, watch.seconds());
+  }
+}
+
+// Its last token, and what may follow that.
+void SelfMethod::add_rows(Chain& chain) {
+  const SequenceId sequence = chain.request->sequence();
+  const auto cell = executor_.cells().extend(sequence, chain.cell);
+  if (!cell) {
+    chain.is_complete = true;
+    return;
+  }
+  chain.first_row = pass_.rows.size();
+  pass_.rows.push_back({.sequence = sequence, .node = *cell, .token = chain.token, .logits = true});
+  if (gate_ != nullptr && chain.hint_end != DraftTree::kNone) add_hinted_rows(chain);
+  chain.n_rows = pass_.rows.size() - chain.first_row;
+}
+
+// Along the hint's likeliest path, as far as that is worth its rows.
+void SelfMethod::add_hinted_rows(Chain& chain) {
+  const DraftTree& hint = *chain.job->hint;
+  const auto chance = [&](int32_t node) { return chain.job->hint_chances[static_cast<size_t>(node)]; };
+  const double reached = chain.hint_end == kRoot ? 1 : chance(chain.hint_end);
+  const int n_left = chain.max_tokens - chain.tree().depth(chain.end) - 1;
+  path_.clear();
+  path_chances_.clear();
+  for (int32_t at = chain.hint_end; static_cast<int>(path_.size()) < n_left && reached > 0;) {
+    int32_t best = hint.first_child(at);
+    if (best == DraftTree::kNone) break;
+    for (int32_t child = best; child != DraftTree::kNone; child = hint.next_sibling(child)) {
+      if (chance(child) > chance(best)) best = child;
+    }
+    path_.push_back(best);
+    path_chances_.push_back(std::min(1.0, chance(best) / reached));
+    at = best;
+  }
+  path_.resize(static_cast<size_t>(gate_->n_ahead(path_chances_, chain.n_context())));
+  // Every chain has room for a row of its own.
+  if (pass_.rows.size() + path_.size() + chains_.size() > static_cast<size_t>(executor_.max_rows()))
+    return;
+  const SequenceId sequence = chain.request->sequence();
+  for (const int32_t node : path_) {
+    const auto cell = executor_.cells().extend(sequence, pass_.rows.back().node);
+    if (!cell) return;
+    pass_.rows.push_back(
+        {.sequence = sequence, .node = *cell, .token = hint[node].token, .logits = true});
+  }
 }
 
 void SelfMethod::grow(Chain& chain, std::span<const float> logits) {
-  const int depth = chain.tree->depth(chain.end) + 1;
-  const Position position{static_cast<int32_t>(chain.request->text().size()) + depth - 1};
+  DraftTree& tree = chain.tree();
+  const int depth = tree.depth(chain.end) + 1;
+  const Position position{chain.n_context() + depth - 1};
   const Sampler* own = chain.drafter->own_sampler();
   const Sampler& sampler = own != nullptr ? *own : chain.request->sampler();
   const Distribution& distribution = sampler.distribution(logits, chain.state, scratch_);
   const TokenId token = sampler.draw(distribution, position);
-  if (own != nullptr) chain.tree->set_distribution(chain.end, distribution);
+  if (own != nullptr) tree.set_distribution(chain.end, distribution);
 
   const float max = largest(logits);
   const double total = sum_exp(logits, max, 1.0f);
   const auto index = static_cast<size_t>(to_int(token));
   const double probability = std::exp(static_cast<double>(clean(logits[index]) - max)) / total;
-  const float score = score_of(*chain.tree, chain.end);
+  const float score = score_of(tree, chain.end);
   const DraftNode spine{.token = token,
                         .parent = chain.end,
                         .score = score * static_cast<float>(probability),
                         .source = DraftSource::kModel};
-  const int32_t node = chain.tree->add(spine);
+  const int32_t node = tree.add(spine);
   chain.drafter->chain().push_back(token);
   if (options_.siblings && own == nullptr) add_siblings(chain, logits, spine, total);
 
-  const bool is_full = chain.tree->size() >= chain.limits.max_nodes;
+  const bool is_full = tree.size() >= chain.job->limits.max_nodes;
   const double threshold = chain.plan.threshold.value_or(options_.threshold);
-  const auto cell = is_full || depth >= chain.max_tokens || probability < threshold
-                        ? std::nullopt
-                        : executor_.cells().extend(chain.request->sequence(), chain.cell);
-  chain.is_complete = !cell.has_value();
+  chain.is_complete = is_full || depth >= chain.max_tokens || probability < threshold;
   if (chain.is_complete) return;
   chain.end = node;
   chain.token = token;
-  chain.cell = *cell;
   chain.state.accept(token);
+  if (chain.hint_end != DraftTree::kNone) {
+    chain.hint_end = chain.job->hint->find_child(chain.hint_end, token).value_or(DraftTree::kNone);
+  }
 }
 
 void SelfMethod::add_siblings(Chain& chain, std::span<const float> logits, const DraftNode& spine,
                               double total) {
-  const float score = score_of(*chain.tree, chain.end);
+  DraftTree& tree = chain.tree();
+  const float score = score_of(tree, chain.end);
   const int n = std::min(level_width(score > 0 ? spine.score / score : 0),
-                         chain.limits.max_nodes - chain.tree->size() + 1);
+                         chain.job->limits.max_nodes - tree.size() + 1);
   if (n < 2) return;
   select_top(logits, static_cast<size_t>(n), selection_, likeliest_);
   int n_added = 1;
@@ -228,10 +279,10 @@ void SelfMethod::add_siblings(Chain& chain, std::span<const float> logits, const
     if (n_added++ == n) return;
     const double probability =
         std::exp(static_cast<double>(likely.logit - likeliest_.front().logit)) / total;
-    chain.tree->add({.token = likely.token,
-                     .parent = chain.end,
-                     .score = score * static_cast<float>(probability),
-                     .source = DraftSource::kModel});
+    tree.add({.token = likely.token,
+              .parent = chain.end,
+              .score = score * static_cast<float>(probability),
+              .source = DraftSource::kModel});
   }
 }
 

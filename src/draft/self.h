@@ -12,6 +12,10 @@
 // distribution, before temperature) is below a threshold; with `siblings` each of its tokens
 // has the next likeliest beside it, the more the less sure it is: SWIFT's tree.
 //
+// Where a gate knows what rows cost, tokens that texts propose (DraftJob::hint) are read beside
+// the chain's last one. They are a guess at the draft as drafts are a guess at the text: as many
+// as it would draw itself, the chain grows by in one pass, and it is the same chain.
+//
 // Tokens are drawn with the target's own noise (sampling/sampler.h), so that a draft whose
 // distribution is like the target's mostly draws the target's token. Where the verifier
 // compares distributions, draws have noise of their own and the chain no siblings.
@@ -56,6 +60,8 @@ class SelfMethod final : public DraftMethod {
   std::optional<DraftPlan> plan(SelfDrafter& drafter, const DraftJob& job);
   void begin_chain(SelfDrafter& drafter, const DraftPlan& plan, const DraftJob& job);
   void forward(const LayerSet& layers);
+  void add_rows(Chain& chain);
+  void add_hinted_rows(Chain& chain);
   void grow(Chain& chain, std::span<const float> logits);
   void add_siblings(Chain& chain, std::span<const float> logits, const DraftNode& spine, double total);
 
@@ -66,8 +72,9 @@ class SelfMethod final : public DraftMethod {
 
   // Reused from draft to draft.
   std::vector<Chain> chains_;
-  std::vector<Chain*> rows_;  // of the pass
   Pass pass_;
+  std::vector<int32_t> path_;  // of a hint
+  std::vector<double> path_chances_;
   SamplerScratch scratch_;
   SelectionScratch selection_;
   std::vector<ScoredToken> likeliest_;

@@ -1,6 +1,7 @@
 #include "layers/draft_gate.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "budget/draft_value.h"
 
@@ -58,11 +59,16 @@ void DraftGate::observe(const ChainOutcome& outcome) {
   count_.observe(outcome);
 }
 
-void DraftGate::observe_cost(const DraftPlan& plan, int n_context, double seconds) {
-  const double expected = draft_seconds(costs_, plan.layers, n_context);
+void DraftGate::observe_cost(const DraftPlan& plan, int n_context, int n_tokens, double seconds) {
+  const double expected = n_tokens * draft_seconds(costs_, plan.layers, n_context);
   if (expected <= 0) return;
   const double factor = std::clamp(seconds / expected, 1 / kMaxCostFactor, kMaxCostFactor);
-  cost_factor_ += kCostRate * (factor - cost_factor_);
+  cost_factor_ += (1 - std::pow(1 - kCostRate, n_tokens)) * (factor - cost_factor_);
+}
+
+// Rows of a draft cost one more than another what rows of the whole model do.
+int DraftGate::n_ahead(std::span<const double> chances, int n_context) const {
+  return best_rows(costs_, chances, n_context).n_tokens;
 }
 
 }  // namespace forerun

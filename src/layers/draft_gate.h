@@ -9,6 +9,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 
 #include "budget/calibration.h"
 #include "layers/agreement_count.h"
@@ -26,8 +27,12 @@ class DraftGate {
   std::optional<DraftPlan> check(const DraftPlan& plan, int n_context, double rival);
 
   void observe(const ChainOutcome& outcome);
-  // A token of a request with this plan took so long.
-  void observe_cost(const DraftPlan& plan, int n_context, double seconds);
+  // So many tokens of a request with this plan took so long.
+  void observe_cost(const DraftPlan& plan, int n_context, int n_tokens, double seconds);
+
+  // How many tokens that may follow to read in a draft's pass beside the one that is known:
+  // what their chances (of all of them up to each) are worth.
+  int n_ahead(std::span<const double> chances, int n_context) const;
 
  private:
   std::optional<DraftPlan> explore(const DraftPlan& plan);

@@ -77,8 +77,24 @@ TEST(DraftGate, LearnsWhatDraftsReallyTake) {
   gate.check(kPlan, 0, 0);
   for (int i = 0; i < 100; ++i) gate.observe({.n_tested = 5, .n_agreed = 4});
   ASSERT_TRUE(gate.check(kPlan, 0, 0));
-  for (int i = 0; i < 100; ++i) gate.observe_cost(kPlan, 0, 0.1);
+  for (int i = 0; i < 100; ++i) gate.observe_cost(kPlan, 0, 1, 0.1);
   EXPECT_FALSE(gate.check(kPlan, 0, 0)) << "as dear as the model itself";
+}
+
+TEST(DraftGate, TokensOfOnePassShareItsTime) {
+  DraftGate gate(kCosts);
+  gate.check(kPlan, 0, 0);
+  for (int i = 0; i < 100; ++i) gate.observe({.n_tested = 5, .n_agreed = 4});
+  for (int i = 0; i < 100; ++i) gate.observe_cost(kPlan, 0, 4, 0.1);
+  EXPECT_TRUE(gate.check(kPlan, 0, 0)) << "a quarter of what the model itself takes";
+}
+
+TEST(DraftGate, ReadsAheadWhatIsLikelyEnough) {
+  const DraftGate gate(kCosts);
+  EXPECT_EQ(gate.n_ahead(std::vector<double>{}, 0), 0);
+  EXPECT_EQ(gate.n_ahead(std::vector<double>{0.99, 0.98, 0.97}, 0), 3);
+  EXPECT_EQ(gate.n_ahead(std::vector<double>{0.9, 0.8, 0.01}, 0), 2);
+  EXPECT_EQ(gate.n_ahead(std::vector<double>{0.01}, 0), 0);
 }
 
 }  // namespace

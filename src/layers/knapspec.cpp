@@ -50,6 +50,12 @@ std::vector<KnapsackChoice> knapspec_choices(BlockStates& states, const KnapSpec
                                  .max_branches = or_no_limit(options.branches)});
 }
 
+std::vector<KnapsackChoice> quick_choices(BlockStates& states, const Calibration& costs, int n_context) {
+  const BlockWeights weights = block_weights(costs, states.n_layers(), n_context);
+  return best_trades(knapspec_choices(states, {.branches = kQuickBranches}, costs, n_context),
+                     weights.of_layers(states.n_layers()));
+}
+
 KnapSpecSelector::KnapSpecSelector(const KnapSpecOptions& options, Executor& executor,
                                    const Calibration& costs)
     : PeriodicSelector(options.when),

@@ -50,6 +50,12 @@ BlockWeights block_weights(const Calibration& costs, int n_layers, int n_context
 std::vector<KnapsackChoice> knapspec_choices(BlockStates& states, const KnapSpecOptions& options,
                                              const Calibration& costs, int n_context);
 
+// The best trades (knapsack.h) of a programme with a few branches, for a search to begin with:
+// `states` are of kQuickTokens tokens or so.
+constexpr int kQuickBranches = 8;
+constexpr size_t kQuickTokens = 4;
+std::vector<KnapsackChoice> quick_choices(BlockStates& states, const Calibration& costs, int n_context);
+
 class KnapSpecSelector final : public PeriodicSelector {
  public:
   // The executor and the costs outlive it.

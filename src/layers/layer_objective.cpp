@@ -21,6 +21,12 @@ SamplingOptions greedy() {
   return options;
 }
 
+std::vector<LayerSet> layers_of(const std::vector<KnapsackChoice>& choices) {
+  std::vector<LayerSet> sets;
+  for (const KnapsackChoice& choice : choices) sets.push_back(choice.layers);
+  return sets;
+}
+
 }  // namespace
 
 // A text in the cache, its last token not read.
@@ -104,13 +110,12 @@ std::unique_ptr<BlockStates> ExpectedSpeed::states(size_t n_tokens) {
 }
 
 std::vector<LayerSet> ExpectedSpeed::knapsack_sets(double cap) {
-  const auto states_of_text = states(kKnapsackTokens);
-  std::vector<LayerSet> sets;
-  for (const KnapsackChoice& choice :
-       knapspec_choices(*states_of_text, {.cap = cap, .branches = 0}, costs_, n_context_)) {
-    sets.push_back(choice.layers);
-  }
-  return sets;
+  return layers_of(
+      knapspec_choices(*states(kKnapsackTokens), {.cap = cap, .branches = 0}, costs_, n_context_));
+}
+
+std::vector<LayerSet> ExpectedSpeed::quick_sets() {
+  return layers_of(quick_choices(*states(kQuickTokens), costs_, n_context_));
 }
 
 }  // namespace forerun

@@ -25,6 +25,8 @@ class LayerObjective {
   // The sets that KnapSpec's dynamic programme gives on what this is about, all of its branches
   // kept, `cap` the share of the weight that may be left out. Empty: it knows no states.
   virtual std::vector<LayerSet> knapsack_sets(double /*cap*/) { return {}; }
+  // A few good sets that are found in little time, for searches to begin with. May be empty.
+  virtual std::vector<LayerSet> quick_sets() { return {}; }
 };
 
 // What is to be expected: how often a drafted token is the model's own on given texts, against
@@ -42,6 +44,7 @@ class ExpectedSpeed final : public LayerObjective {
 
   double speedup(const LayerSet& layers) override;
   std::vector<LayerSet> knapsack_sets(double cap) override;
+  std::vector<LayerSet> quick_sets() override;
   // Of the last tokens of an answer, at most `n_tokens` of them.
   std::unique_ptr<BlockStates> states(size_t n_tokens);
   // The share of the answers' tokens that the model with these layers would have put there. As

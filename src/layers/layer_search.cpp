@@ -22,6 +22,10 @@ int n_skipped_blocks(const LayerSet& layers) {
   return layers.n_blocks() - layers.n_running();
 }
 
+bool is_ours(std::string_view method) {
+  return method == "neighbour" || method == "bayesian";
+}
+
 bool is_cancelled(const LayerSearchOptions& options) {
   return options.is_cancelled && options.is_cancelled();
 }
@@ -38,7 +42,12 @@ void report(const LayerSearchOptions& options, int max_candidates, LayerSearchRe
 }
 
 LayerSearchResult search_subsets(LayerObjective& objective, int n_layers,
-                                 const LayerSearchOptions& options) {
+                                 const LayerSearchOptions& given) {
+  LayerSearchOptions options = given;
+  if (is_ours(options.method)) {
+    const std::vector<LayerSet> quick = objective.quick_sets();
+    options.first_sets.insert(options.first_sets.end(), quick.begin(), quick.end());
+  }
   SubsetSearch search(layer_problem(n_layers, options), subset_options(options, objective.is_noisy()));
   LayerSearchResult result{.layers = LayerSet::full(n_layers), .best_so_far = {}};
   while (!search.ended() && !is_cancelled(options)) {
@@ -139,7 +148,7 @@ SubsetProblem layer_problem(int n_layers, const LayerSearchOptions& options) {
 
 SubsetSearchOptions subset_options(const LayerSearchOptions& options, bool is_noisy) {
   SubsetSearchOptions search;
-  if (options.method == "neighbour" || options.method == "bayesian") {
+  if (is_ours(options.method)) {
     search = SubsetSearchOptions::changes_of_best();
     if (options.method == "bayesian") search.strategy = SubsetStrategy::kBayesian;
     if (!is_noisy) search.neighbour.noise = 0;

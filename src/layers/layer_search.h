@@ -6,6 +6,7 @@
 //   neighbour  small changes of the best set so far, of any size
 //   bayesian   changes of the best set that a model of which blocks are needed suggests; of any
 //              size, and with the fewest candidates where scores have no noise
+//   (both begin with the objective's quick sets, if it has any)
 //   swift      SWIFT's, as published: random sets of a fixed size, now and then a Bayesian step
 //   selfsd     Draft & Verify's, as published: a Bayesian step each time, sets of any size
 //

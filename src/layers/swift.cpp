@@ -21,10 +21,6 @@ constexpr std::array<std::string_view, 2> kSearches = {"neighbour", "published"}
 // Candidates are tried on the same tokens until the text has grown by so many.
 constexpr size_t kSameWindow = 256;
 
-// What a search begins with is found with so many branches of so many tokens.
-constexpr int kQuickBranches = 8;
-constexpr size_t kQuickTokens = 4;
-
 bool is_published(const SwiftOptions& options) {
   return options.search == "published";
 }
@@ -164,9 +160,7 @@ std::optional<LayerSet> SwiftSelector::quick_choice(const RequestView& request, 
   double best_score = 0;
   try {
     TextBlockStates states(executor_, request, end, kQuickTokens);
-    const auto choices = knapspec_choices(states, {.branches = kQuickBranches}, costs_, n_context);
-    const BlockWeights weights = block_weights(costs_, states.n_layers(), n_context);
-    for (const KnapsackChoice& choice : best_trades(choices, weights.of_layers(states.n_layers()))) {
+    for (const KnapsackChoice& choice : quick_choices(states, costs_, n_context)) {
       const auto agreement =
           probe_.measure(request, choice.layers, end, static_cast<size_t>(options_.window));
       if (!agreement) return best;
