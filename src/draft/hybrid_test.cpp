@@ -13,6 +13,7 @@ namespace {
 class ShortText final : public RequestView {
  public:
   std::span<const TokenId> text() const override { return text_; }
+  size_t n_prompt() const override { return text_.size(); }
   SequenceId sequence() const override { return SequenceId{0}; }
   const Sampler& sampler() const override { return sampler_; }
   const SamplerState& state() const override { return state_; }

@@ -91,6 +91,7 @@ class Stepper {
     size_t n_rows = 0;
 
     std::span<const TokenId> text() const override { return request->text(); }
+    size_t n_prompt() const override { return request->prompt().size(); }
     SequenceId sequence() const override { return slot->sequence; }
     const Sampler& sampler() const override { return request->sampler(); }
     const SamplerState& state() const override { return request->state(); }

@@ -19,20 +19,39 @@ bool AgreementProbe::add_rows(const AgreementWindow& window) {
   return true;
 }
 
+// Penalties as they are now; what they were then hardly matters here.
+TokenId AgreementProbe::said(const PassResult& result, size_t first_row, const AgreementWindow& window,
+                             size_t i) {
+  const RequestView& request = *window.request;
+  const Position position{static_cast<int32_t>(window.end - window.n + i)};
+  return request.sampler().sample(result.logits(first_row + i), request.state(), position, scratch_);
+}
+
 size_t AgreementProbe::n_same(std::span<const AgreementWindow> windows) {
   const PassResult& result = executor_.forward(pass_);
   size_t n = 0;
   size_t row = 0;
   for (const AgreementWindow& window : windows) {
-    const RequestView& request = *window.request;
-    for (size_t place = window.end - window.n; place < window.end; ++place, ++row) {
-      // Penalties as they are now; what they were then hardly matters here.
-      const TokenId token = request.sampler().sample(result.logits(row), request.state(),
-                                                     Position{static_cast<int32_t>(place)}, scratch_);
-      n += token == request.text()[place] ? 1 : 0;
-    }
+    const auto expected = window.expected.empty()
+                              ? window.request->text().subspan(window.end - window.n, window.n)
+                              : window.expected;
+    CHECK(expected.size() == window.n);
+    for (size_t i = 0; i < window.n; ++i) n += said(result, row, window, i) == expected[i] ? 1 : 0;
+    row += window.n;
   }
   return n;
+}
+
+std::vector<TokenId> AgreementProbe::own_words(const AgreementWindow& window) {
+  if (window.end - window.n >= window.request->n_prompt()) return {};
+  const ScratchGuard guard(executor_.cells(), window.request->sequence());
+  pass_.rows.clear();
+  pass_.layers.reset();
+  if (!add_rows(window)) return {};
+  const PassResult& result = executor_.forward(pass_);
+  std::vector<TokenId> words;
+  for (size_t i = 0; i < window.n; ++i) words.push_back(said(result, 0, window, i));
+  return words;
 }
 
 std::optional<double> AgreementProbe::measure(const LayerSet& layers,

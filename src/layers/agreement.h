@@ -1,6 +1,10 @@
 // How well the model with blocks left out says what it says with all of them.
 #pragma once
 
+#include <optional>
+#include <span>
+#include <vector>
+
 #include "layers/request_view.h"
 #include "model/executor.h"
 
@@ -12,11 +16,15 @@ struct AgreementWindow {
   const RequestView* request;
   size_t end;
   size_t n;
+  std::span<const TokenId> expected = {};  // to compare with; empty: the text
 };
 
 // SWIFT's matchness: the share of some tokens of the text that the model with these layers,
 // reading the full model's keys and values before them and its own among them, would have
 // put there. Costs a pass of as many rows with these layers.
+//
+// An answer's tokens are what the full model puts there. A prompt's are not, and with them all
+// sets look bad: compare with the model's own words then.
 //
 // Leaves the sequences as they are. Throws Error when the device fails.
 class AgreementProbe {
@@ -26,15 +34,15 @@ class AgreementProbe {
   // Of all windows together, of which each has no more tokens than a pass has rows. nullopt: no
   // room in the cache.
   std::optional<double> measure(const LayerSet& layers, std::span<const AgreementWindow> windows);
-  std::optional<double> measure(const RequestView& request, const LayerSet& layers, size_t end,
-                                size_t n) {
-    const AgreementWindow window{.request = &request, .end = end, .n = n};
-    return measure(layers, {&window, 1});
-  }
+  // What the full model puts at a window's places, if some of them are the prompt's, which costs
+  // a pass; nothing if none are, or if there is no room in the cache.
+  std::vector<TokenId> own_words(const AgreementWindow& window);
 
  private:
   // Adds the tokens before those that are compared. false: no room in the cache.
   bool add_rows(const AgreementWindow& window);
+  // What the pass, whose rows are this window's from `first_row` on, says.
+  TokenId said(const PassResult& result, size_t first_row, const AgreementWindow& window, size_t i);
   // How many tokens of these windows, whose rows make the pass, are the same.
   size_t n_same(std::span<const AgreementWindow> windows);
 

@@ -10,7 +10,7 @@ namespace {
 
 // How much better drafting must look: estimates are rough.
 constexpr double kMargin = 1.08;
-// Of layers nothing is known of yet.
+// Of the first layers.
 constexpr double kFirstAgreement = 0.8;
 constexpr double kFirstTested = 8;
 // How fast what drafts really take is learnt, and how far it can be from what was expected.
@@ -25,9 +25,10 @@ constexpr int kMaxPause = 1024;
 
 std::optional<DraftPlan> DraftGate::check(const DraftPlan& plan, int n_context, double rival) {
   if (layers_ != plan.layers) {
+    // Of new layers nobody knows anything of, what is known of those before them.
+    const double likely = layers_ ? count_.chance() : kFirstAgreement;
     layers_ = plan.layers;
-    count_ = {.n_agreed = kFirstTested * plan.agreement.value_or(kFirstAgreement),
-              .n_tested = kFirstTested};
+    count_ = {.n_agreed = kFirstTested * plan.agreement.value_or(likely), .n_tested = kFirstTested};
   }
   const double seconds = cost_factor_ * draft_seconds(costs_, plan.layers, n_context);
   const int longest = std::min(plan.max_tokens, DraftLengths{}.max);

@@ -68,6 +68,8 @@ TEST(DraftGate, ForgetsWhenLayersChange) {
   EXPECT_FALSE(gate.check(kPlan, 0, 0));
   DraftPlan other = kPlan;
   other.layers = LayerSet::first_blocks(10, 4);
+  EXPECT_FALSE(gate.check(other, 0, 0)) << "no reason to think that these are better";
+  other.layers = LayerSet::first_blocks(10, 5);
   other.agreement = 0.95;
   EXPECT_TRUE(gate.check(other, 0, 0));
 }

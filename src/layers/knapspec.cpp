@@ -62,11 +62,13 @@ KnapSpecSelector::KnapSpecSelector(const KnapSpecOptions& options, Executor& exe
       options_(options),
       executor_(executor),
       costs_(costs),
-      probe_(executor) {}
+      probe_(executor),
+      glance_(executor, costs) {}
 
 double KnapSpecSelector::first_look_seconds() const {
   const int n_rows = std::min(options_.branches > 0 ? options_.branches : 64, 64) * options_.window;
-  return 2 * costs_.curve.rows(n_rows);
+  return 2 * costs_.curve.rows(n_rows) +
+         (options_.check > 0 ? 2 * costs_.curve.rows(options_.check) : 0);
 }
 
 double KnapSpecSelector::value(const Chosen& chosen, int n_context) const {
@@ -95,22 +97,26 @@ bool KnapSpecSelector::look(const RequestView& request, size_t n_recent) {
   if (std::ranges::find(compared, published->layers, &KnapsackChoice::layers) == compared.end()) {
     compared.push_back(*published);
   }
+  AgreementWindow window{.request = &request,
+                         .end = n_text,
+                         .n = std::min(static_cast<size_t>(options_.check), n_text - 1)};
+  std::vector<TokenId> own_words;
+  if (window.n > n) own_words = probe_.own_words(window);
+  window.expected = own_words;
   chosen_.reset();
   for (const KnapsackChoice& choice : compared) {
-    const Chosen candidate = checked(request, choice, n);
+    const Chosen candidate = checked(choice, n, window);
     if (!chosen_ || value(candidate, n_context) > value(*chosen_, n_context)) chosen_ = candidate;
   }
   return true;
 }
 
 // `n_tokens`: what the programme looked at.
-KnapSpecSelector::Chosen KnapSpecSelector::checked(const RequestView& request,
-                                                   const KnapsackChoice& choice, size_t n_tokens) {
-  const size_t n_text = request.text().size();
-  const size_t n = std::min(static_cast<size_t>(options_.check), n_text - 1);
-  const AgreementWindow window{.request = &request, .end = n_text, .n = n};
-  const auto agreement = n > n_tokens ? probe_.measure(choice.layers, {&window, 1}) : std::nullopt;
-  return agreement ? counted(choice.layers, *agreement, n)
+KnapSpecSelector::Chosen KnapSpecSelector::checked(const KnapsackChoice& choice, size_t n_tokens,
+                                                   const AgreementWindow& window) {
+  const auto agreement =
+      window.n > n_tokens ? probe_.measure(choice.layers, {&window, 1}) : std::nullopt;
+  return agreement ? counted(choice.layers, *agreement, window.n)
                    : counted(choice.layers, choice.agreement, n_tokens);
 }
 

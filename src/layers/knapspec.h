@@ -19,6 +19,7 @@
 #include "budget/calibration.h"
 #include "layers/agreement.h"
 #include "layers/agreement_count.h"
+#include "layers/glance.h"
 #include "layers/knapsack.h"
 #include "layers/periodic.h"
 
@@ -72,15 +73,19 @@ class KnapSpecSelector final : public PeriodicSelector {
   std::optional<DraftPlan> plan(int n_context) override;
   void observe(const ChainOutcome& outcome) override;
   double first_look_seconds() const override;
+  bool promises_much(const RequestView& request, TimeShare& time) override {
+    return glance_.promises_much(request, time);
+  }
 
   static Chosen counted(const LayerSet& layers, double agreement, size_t n_tokens);
-  Chosen checked(const RequestView& request, const KnapsackChoice& choice, size_t n_tokens);
+  Chosen checked(const KnapsackChoice& choice, size_t n_tokens, const AgreementWindow& window);
   double value(const Chosen& chosen, int n_context) const;
 
   KnapSpecOptions options_;
   Executor& executor_;
   const Calibration& costs_;
   AgreementProbe probe_;
+  Glance glance_;
   std::optional<Chosen> chosen_;  // nullopt: nothing yet
 };
 

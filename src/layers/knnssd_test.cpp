@@ -23,6 +23,7 @@ class ReadPrompt final : public RequestView {
   mutable int n_asked = 0;
 
   std::span<const TokenId> text() const override { return {}; }
+  size_t n_prompt() const override { return text().size(); }
   SequenceId sequence() const override { return SequenceId{0}; }
   const Sampler& sampler() const override { return sampler_; }
   const SamplerState& state() const override { return sampler_state_; }

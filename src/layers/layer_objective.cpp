@@ -49,7 +49,7 @@ class ExpectedSpeed::Text final : public RequestView {
   Text& operator=(const Text&) = delete;
 
   std::span<const TokenId> text() const override { return text_.tokens; }
-  size_t n_prompt() const { return text_.n_prompt; }
+  size_t n_prompt() const override { return text_.n_prompt; }
   SequenceId sequence() const override { return sequence_; }
   const Sampler& sampler() const override { return sampler_; }
   const SamplerState& state() const override { return state_; }

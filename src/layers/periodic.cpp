@@ -40,7 +40,7 @@ class PeriodicSelector::Chooser final : public LayerChooser {
  private:
   void look() {
     const double expected = selector_.look_seconds_.value_or(selector_.first_look_seconds());
-    if (!selector_.time_.allows(expected)) return;
+    if (!selector_.time_.allows(expected) && !selector_.promises_much(request_, selector_.time_)) return;
     const size_t oldest = sizes_[static_cast<size_t>(n_steps_) % kRecentSteps];
     const Stopwatch watch;
     const bool has_looked = try_to_look(request_.text().size() - oldest);

@@ -31,6 +31,8 @@ class PeriodicSelector : public LayerSelector {
   // What to draft with behind `n_context` tokens, after what was seen, if anything was.
   virtual std::optional<DraftPlan> plan(int n_context) = 0;
   virtual void observe(const ChainOutcome& /*outcome*/) {}
+  // Whether the first look is sure to pay itself back, so that it need not wait. May take time.
+  virtual bool promises_much(const RequestView& /*request*/, TimeShare& /*time*/) { return false; }
   // Seconds the next look will take, as far as is known before the first.
   virtual double first_look_seconds() const = 0;
 

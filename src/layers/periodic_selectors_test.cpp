@@ -22,6 +22,7 @@ class GrowingText final : public RequestView {
   void grow() { n_shown_ = std::min(n_shown_ + 1, text_.text().size()); }
 
   std::span<const TokenId> text() const override { return text_.text().first(n_shown_); }
+  size_t n_prompt() const override { return text_.n_prompt(); }
   SequenceId sequence() const override { return text_.sequence(); }
   const Sampler& sampler() const override { return text_.sampler(); }
   const SamplerState& state() const override { return text_.state(); }

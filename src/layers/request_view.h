@@ -16,6 +16,7 @@ class RequestView {
   // The prompt and the answer so far. When drafting begins, all but its last token are
   // committed in the cache.
   virtual std::span<const TokenId> text() const = 0;
+  virtual size_t n_prompt() const = 0;  // of its tokens
   virtual SequenceId sequence() const = 0;
 
   virtual const Sampler& sampler() const = 0;

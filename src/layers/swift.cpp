@@ -84,14 +84,16 @@ void SwiftOptions::describe(OptionVisitor& visitor) {
 class SwiftSelector::Chooser final : public LayerChooser {
  public:
   Chooser(SwiftSelector& selector, const RequestView& request)
-      : selector_(selector), request_(request) {}
+      : selector_(selector), tokens_{.request = &request} {}
 
   std::optional<DraftPlan> plan() override {
     selector_.time_.begin_step(last_step_);
-    const size_t n_text = request_.text().size();
-    const bool has_window = end_ > static_cast<size_t>(selector_.options_.window) + 1;
-    if (is_published(selector_.options_) || !has_window || n_text > end_ + kSameWindow) end_ = n_text;
-    selector_.try_candidate(request_, end_);
+    const size_t n_text = tokens_.request->text().size();
+    const bool has_window = tokens_.end > static_cast<size_t>(selector_.options_.window) + 1;
+    if (is_published(selector_.options_) || !has_window || n_text > tokens_.end + kSameWindow) {
+      tokens_ = {.request = tokens_.request, .end = n_text};
+    }
+    selector_.try_candidate(tokens_);
     const auto layers = selector_.best();
     return layers ? std::optional(DraftPlan{.layers = *layers}) : std::nullopt;
   }
@@ -99,9 +101,8 @@ class SwiftSelector::Chooser final : public LayerChooser {
 
  private:
   SwiftSelector& selector_;
-  const RequestView& request_;
+  Tokens tokens_;
   std::optional<Stopwatch> last_step_;
-  size_t end_ = 0;  // of the tokens that candidates are tried on
 };
 
 SwiftSelector::SwiftSelector(const SwiftOptions& options, Executor& executor, const Calibration& costs,
@@ -111,6 +112,7 @@ SwiftSelector::SwiftSelector(const SwiftOptions& options, Executor& executor, co
       costs_(costs),
       time_(options.share),
       probe_(executor),
+      glance_(executor, costs),
       search_(make_search(options, executor.model())),
       warn_(std::move(warn)),
       n_kept_(search_.n_scores()),
@@ -154,17 +156,17 @@ double SwiftSelector::score(double agreement, const LayerSet& layers, int n_cont
 }
 
 // The best of what KnapSpec's programme gives with a few branches over a few tokens.
-std::optional<LayerSet> SwiftSelector::quick_choice(const RequestView& request, size_t end) {
+std::optional<LayerSet> SwiftSelector::quick_choice(Tokens& tokens) {
+  const RequestView& request = *tokens.request;
   const auto n_context = static_cast<int>(request.text().size());
   std::optional<LayerSet> best;
   double best_score = 0;
   try {
-    TextBlockStates states(executor_, request, end, kQuickTokens);
+    TextBlockStates states(executor_, request, tokens.end, kQuickTokens);
     for (const KnapsackChoice& choice : quick_choices(states, costs_, n_context)) {
-      const auto agreement =
-          probe_.measure(request, choice.layers, end, static_cast<size_t>(options_.window));
-      if (!agreement) return best;
-      const double found = score(*agreement, choice.layers, n_context);
+      const auto agreed = agreement(tokens, choice.layers);
+      if (!agreed) return best;
+      const double found = score(*agreed, choice.layers, n_context);
       if (found > best_score) best = choice.layers;
       best_score = std::max(best_score, found);
     }
@@ -174,23 +176,38 @@ std::optional<LayerSet> SwiftSelector::quick_choice(const RequestView& request, 
   return best;
 }
 
-void SwiftSelector::begin_search(const RequestView& request, size_t end) {
+std::optional<double> SwiftSelector::agreement(Tokens& tokens, const LayerSet& layers) {
+  AgreementWindow window{
+      .request = tokens.request, .end = tokens.end, .n = static_cast<size_t>(options_.window)};
+  if (!tokens.has_words) tokens.own_words = probe_.own_words(window);
+  tokens.has_words = true;
+  window.expected = tokens.own_words;
+  return probe_.measure(layers, {&window, 1});
+}
+
+void SwiftSelector::begin_search(Tokens& tokens) {
   const Stopwatch watch;
-  const auto first = quick_choice(request, end);
+  const auto first = quick_choice(tokens);
   if (first) search_ = make_search(options_, executor_.model(), first);
   has_begun_ = true;
   time_.use(watch.seconds());
 }
 
-void SwiftSelector::try_candidate(const RequestView& request, size_t end) {
-  const auto window = static_cast<size_t>(options_.window);
-  if (search_.ended() || end <= window + 1 || !time_.allows(candidate_seconds_)) return;
-  if (!has_begun_) begin_search(request, end);
+bool SwiftSelector::has_time(const RequestView& request) {
+  return time_.allows(candidate_seconds_) || (!has_begun_ && glance_.promises_much(request, time_));
+}
+
+void SwiftSelector::try_candidate(Tokens& tokens) {
+  const RequestView& request = *tokens.request;
+  if (search_.ended() || tokens.end <= static_cast<size_t>(options_.window) + 1 || !has_time(request)) {
+    return;
+  }
+  if (!has_begun_) begin_search(tokens);
   const Stopwatch watch;
   const LayerSet layers = layers_without(search_.propose());
-  const auto agreement = probe_.measure(request, layers, end, window);
-  if (!agreement) return;
-  search_.tell(score(*agreement, layers, static_cast<int>(request.text().size())));
+  const auto agreed = agreement(tokens, layers);
+  if (!agreed) return;
+  search_.tell(score(*agreed, layers, static_cast<int>(request.text().size())));
   candidate_seconds_ = watch.seconds();
   time_.use(candidate_seconds_);
 }

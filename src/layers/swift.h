@@ -27,6 +27,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "budget/calibration.h"
 #include "core/option_visitor.h"
@@ -72,11 +73,19 @@ class SwiftSelector final : public LayerSelector {
  private:
   class Chooser;
 
-  // Tries a candidate on the tokens before `end` of the request's text, if there are enough
-  // and there is time for it.
-  void try_candidate(const RequestView& request, size_t end);
-  std::optional<LayerSet> quick_choice(const RequestView& request, size_t end);
-  void begin_search(const RequestView& request, size_t end);
+  // Tokens of a request that candidates are tried on.
+  struct Tokens {
+    const RequestView* request;
+    size_t end = 0;
+    std::vector<TokenId> own_words = {};  // of the model, where these are the prompt's
+    bool has_words = false;               // it was asked for them
+  };
+  // Tries a candidate, if there are enough tokens and there is time for it.
+  void try_candidate(Tokens& tokens);
+  std::optional<double> agreement(Tokens& tokens, const LayerSet& layers);
+  std::optional<LayerSet> quick_choice(Tokens& tokens);
+  void begin_search(Tokens& tokens);
+  bool has_time(const RequestView& request);
   // Writes the state's file, if there is to be one and it would be another. Never throws Error.
   void keep_state();
   double score(double agreement, const LayerSet& layers, int n_context) const;
@@ -86,6 +95,7 @@ class SwiftSelector final : public LayerSelector {
   const Calibration& costs_;
   TimeShare time_;
   AgreementProbe probe_;
+  Glance glance_;
   SubsetSearch search_;
   Warn warn_;
   int n_kept_ = 0;            // scores that the state's file knows

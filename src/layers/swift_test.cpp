@@ -49,6 +49,24 @@ TEST_F(SwiftTest, AgreementIsThatOfTheLayers) {
   }
 }
 
+// Prompts are nothing that the model would say.
+TEST_F(SwiftTest, AgreementOnPromptsIsWithTheModelsOwnWords) {
+  std::vector<TokenId> prompt;
+  for (int i = 0; i < 40; ++i) prompt.push_back(TokenId{(37 * i + 11) % 300});
+  const WrittenText text(*executor_, 1.0f, 30, prompt);
+  AgreementProbe probe(*executor_);
+  AgreementWindow window{.request = &text, .end = text.text().size(), .n = 60};
+  EXPECT_LT(probe.measure(test::without_planted(), {&window, 1}).value(), 0.7);
+  const std::vector<TokenId> words = probe.own_words(window);
+  ASSERT_EQ(words.size(), 60u);
+  EXPECT_TRUE(std::equal(words.end() - 30, words.end(), text.text().end() - 30)) << "an answer is";
+  window.expected = words;
+  EXPECT_EQ(probe.measure(test::without_planted(), {&window, 1}), 1.0);
+  EXPECT_EQ(executor_->cells().n_scratch(text.sequence()), 0);
+  window.n = 30;
+  EXPECT_TRUE(probe.own_words(window).empty()) << "no need to ask";
+}
+
 TEST_F(SwiftTest, AgreementNeedsRoom) {
   const WrittenText text(*executor_, 1.0f, 100);
   const SequenceId other = executor_->cells().create();

@@ -17,7 +17,8 @@ class WrittenText final : public RequestView {
               std::vector<TokenId> prompt = {TokenId{1}, TokenId{7}, TokenId{13}})
       : sampler_(options(temperature), executor.model().config().n_vocab),
         sequence_(executor.cells().create()),
-        text_(std::move(prompt)) {
+        text_(std::move(prompt)),
+        n_prompt_(text_.size()) {
     for (int i = 0; i < n_tokens; ++i) {
       const auto n_read = static_cast<size_t>(executor.cells().n_committed(sequence_));
       const auto logits = executor.read(sequence_, std::span(text_).subspan(n_read)).value();
@@ -26,6 +27,7 @@ class WrittenText final : public RequestView {
     }
   }
   std::span<const TokenId> text() const override { return text_; }
+  size_t n_prompt() const override { return n_prompt_; }
   SequenceId sequence() const override { return sequence_; }
   const Sampler& sampler() const override { return sampler_; }
   const SamplerState& state() const override { return state_; }
@@ -47,6 +49,7 @@ class WrittenText final : public RequestView {
   SamplerScratch scratch_;
   SequenceId sequence_;
   std::vector<TokenId> text_;
+  size_t n_prompt_;
 };
 
 }  // namespace forerun::test
