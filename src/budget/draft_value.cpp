@@ -16,8 +16,7 @@ DraftValue best_draft(const Calibration& costs, double agreement, double draft_s
   double expected = 1;
   double chance = 1;
   for (int n = 0; n <= lengths.max; ++n) {
-    const double seconds =
-        n * draft_seconds + costs.curve.rows(n + 1) + costs.curve.attention(n + 1, n_context);
+    const double seconds = n * draft_seconds + costs.curve.pass(n + 1, n_context);
     const double rate = expected / seconds;
     const double margin = best.n_tokens == 0 && n > 0 ? lengths.margin : 1;
     if (n >= lengths.min && rate > margin * best.tokens_per_second)
@@ -33,8 +32,7 @@ DraftValue best_rows(const Calibration& costs, std::span<const double> chances, 
   double expected = 1;
   for (size_t n = 0; n <= chances.size(); ++n) {
     const auto n_tokens = static_cast<int>(n);
-    const double rate =
-        expected / (costs.curve.rows(n_tokens + 1) + costs.curve.attention(n_tokens + 1, n_context));
+    const double rate = expected / costs.curve.pass(n_tokens + 1, n_context);
     if (rate > best.tokens_per_second) best = {.n_tokens = n_tokens, .tokens_per_second = rate};
     if (n < chances.size()) expected += chances[n];
   }

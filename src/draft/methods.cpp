@@ -57,7 +57,7 @@ std::unique_ptr<DraftMethod> make_self(const MethodOptions& options, const Draft
 }
 
 // Of the time, for choosing layers, where it may be in vain.
-constexpr double kLargestShare = 0.01;
+constexpr double kLargestShare = 0.005;
 
 // What `auto` drafts with: continuations from the text and from datastores, those of the
 // longest match in the text, and the model itself. Which of them pay is for the budget and the

@@ -18,8 +18,8 @@ ClaspSelector::ClaspSelector(const ClaspOptions& options, Executor& executor, co
   n_skipped_ = std::min(static_cast<int>(std::lround(n_layers * options.skip)), n_layers - 1);
 }
 
-double ClaspSelector::first_look_seconds() const {
-  return costs_.curve.rows(n_skipped_ + 1);
+double ClaspSelector::look_seconds(int n_context) const {
+  return costs_.curve.pass(n_skipped_ + 1, n_context);
 }
 
 bool ClaspSelector::look(const RequestView& request, size_t /*n_recent*/) {

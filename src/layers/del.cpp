@@ -73,8 +73,8 @@ DelSelector::DelSelector(const DelOptions& options, Executor& executor, const Ca
       costs_(costs),
       counts_(executor.model().config().n_layers, options.decay) {}
 
-double DelSelector::first_look_seconds() const {
-  return 4 * costs_.curve.rows(options_.window);
+double DelSelector::look_seconds(int n_context) const {
+  return 4 * costs_.curve.pass(options_.window, n_context);
 }
 
 bool DelSelector::look(const RequestView& request, size_t n_recent) {

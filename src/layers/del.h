@@ -67,7 +67,7 @@ class DelSelector final : public PeriodicSelector {
  private:
   bool look(const RequestView& request, size_t n_recent) override;
   std::optional<DraftPlan> plan(int n_context) override;
-  double first_look_seconds() const override;
+  double look_seconds(int n_context) const override;
 
   DelOptions options_;
   Executor& executor_;

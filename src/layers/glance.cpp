@@ -52,7 +52,8 @@ LayerSet without_idle_blocks(const BlockStates& states, const Calibration& costs
 bool Glance::promises_much(const RequestView& request, TimeShare& time) {
   if (has_looked_ || request.text().size() <= kTokens + 1) return false;
   // Its graph is built for this one time.
-  if (!time.allows(2 * costs_.curve.rows(kTokens))) return false;
+  if (!time.allows(2 * costs_.curve.pass(kTokens, static_cast<int>(request.text().size()))))
+    return false;
   has_looked_ = true;
   const Stopwatch watch;
   const bool found = look(request);

@@ -65,10 +65,11 @@ KnapSpecSelector::KnapSpecSelector(const KnapSpecOptions& options, Executor& exe
       probe_(executor),
       glance_(executor, costs) {}
 
-double KnapSpecSelector::first_look_seconds() const {
+// The programme, then what is compared.
+double KnapSpecSelector::look_seconds(int n_context) const {
   const int n_rows = std::min(options_.branches > 0 ? options_.branches : 64, 64) * options_.window;
-  return 2 * costs_.curve.rows(n_rows) +
-         (options_.check > 0 ? 2 * costs_.curve.rows(options_.check) : 0);
+  const double check = options_.check > 0 ? costs_.curve.pass(options_.check, n_context) : 0;
+  return 2 * (costs_.curve.pass(n_rows, n_context) + check);
 }
 
 double KnapSpecSelector::value(const Chosen& chosen, int n_context) const {

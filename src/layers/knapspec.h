@@ -72,7 +72,7 @@ class KnapSpecSelector final : public PeriodicSelector {
   bool look(const RequestView& request, size_t n_recent) override;
   std::optional<DraftPlan> plan(int n_context) override;
   void observe(const ChainOutcome& outcome) override;
-  double first_look_seconds() const override;
+  double look_seconds(int n_context) const override;
   bool promises_much(const RequestView& request, TimeShare& time) override {
     return glance_.promises_much(request, time);
   }

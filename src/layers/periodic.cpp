@@ -39,12 +39,13 @@ class PeriodicSelector::Chooser final : public LayerChooser {
 
  private:
   void look() {
-    const double expected = selector_.look_seconds_.value_or(selector_.first_look_seconds());
+    const double expected = std::max(selector_.last_look_seconds_,
+                                     selector_.look_seconds(static_cast<int>(request_.text().size())));
     if (!selector_.time_.allows(expected) && !selector_.promises_much(request_, selector_.time_)) return;
     const size_t oldest = sizes_[static_cast<size_t>(n_steps_) % kRecentSteps];
     const Stopwatch watch;
     const bool has_looked = try_to_look(request_.text().size() - oldest);
-    selector_.look_seconds_ = watch.seconds();
+    selector_.last_look_seconds_ = watch.seconds();
     selector_.time_.use(watch.seconds());
     const bool is_vain = !has_looked || !selector_.plan(static_cast<int>(request_.text().size()));
     selector_.n_vain_ = is_vain ? std::min(selector_.n_vain_ + 1, kMaxDoublings) : 0;

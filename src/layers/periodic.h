@@ -33,17 +33,17 @@ class PeriodicSelector : public LayerSelector {
   virtual void observe(const ChainOutcome& /*outcome*/) {}
   // Whether the first look is sure to pay itself back, so that it need not wait. May take time.
   virtual bool promises_much(const RequestView& /*request*/, TimeShare& /*time*/) { return false; }
-  // Seconds the next look will take, as far as is known before the first.
-  virtual double first_look_seconds() const = 0;
+  // Seconds that a look at a text of `n_context` tokens takes, as far as is known beforehand.
+  virtual double look_seconds(int n_context) const = 0;
 
  private:
   class Chooser;
 
   PeriodicOptions options_;
   TimeShare time_;
-  std::optional<double> look_seconds_;  // of the last
-  int n_vain_ = 0;                      // looks in a row after which there was no plan
-  int n_pause_ = 0;                     // steps of any request to go before the next look
+  double last_look_seconds_ = 0;
+  int n_vain_ = 0;   // looks in a row after which there was no plan
+  int n_pause_ = 0;  // steps of any request to go before the next look
 };
 
 }  // namespace forerun

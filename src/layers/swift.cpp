@@ -116,10 +116,7 @@ SwiftSelector::SwiftSelector(const SwiftOptions& options, Executor& executor, co
       search_(make_search(options, executor.model())),
       warn_(std::move(warn)),
       n_kept_(search_.n_scores()),
-      has_begun_(is_published(options) || search_.n_scores() > 0),
-      // Of the quick choice: its branches, and the few sets that come of it.
-      candidate_seconds_(
-          has_begun_ ? 0 : 2 * costs.curve.rows(kQuickBranches * static_cast<int>(kQuickTokens))) {}
+      has_begun_(is_published(options) || search_.n_scores() > 0) {}
 
 SwiftSelector::~SwiftSelector() {
   keep_state();
@@ -193,8 +190,14 @@ void SwiftSelector::begin_search(Tokens& tokens) {
   time_.use(watch.seconds());
 }
 
+// To begin with: its branches, and the few sets that come of it.
 bool SwiftSelector::has_time(const RequestView& request) {
-  return time_.allows(candidate_seconds_) || (!has_begun_ && glance_.promises_much(request, time_));
+  if (has_begun_) return time_.allows(candidate_seconds_);
+  const auto n_context = static_cast<int>(request.text().size());
+  const double seconds =
+      2 * (costs_.curve.pass(kQuickBranches * static_cast<int>(kQuickTokens), n_context) +
+           costs_.curve.pass(options_.window, n_context));
+  return time_.allows(seconds) || glance_.promises_much(request, time_);
 }
 
 void SwiftSelector::try_candidate(Tokens& tokens) {

@@ -98,9 +98,9 @@ class SwiftSelector final : public LayerSelector {
   Glance glance_;
   SubsetSearch search_;
   Warn warn_;
-  int n_kept_ = 0;            // scores that the state's file knows
-  bool has_begun_;            // what to begin with is known
-  double candidate_seconds_;  // what the last one took
+  int n_kept_ = 0;                // scores that the state's file knows
+  bool has_begun_;                // what to begin with is known
+  double candidate_seconds_ = 0;  // what the last one took
 };
 
 }  // namespace forerun
