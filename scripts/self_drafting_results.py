@@ -4,51 +4,46 @@
     scripts/self_drafting_results.py --prompts prompts.jsonl --output results/
 
 Every other prompt of each category is for searches, the rest for speeds. Files that an earlier run
-left in the output folder are used as they are, so that a run can go on where it was stopped.
+left in the output folder are used as they are, so that a run can go on where it was stopped. With
+--jobs several commands run side by side, each on cores of its own: faster, and less exact.
 Standard library only.
 """
 
 import argparse
 import json
+import os
+import queue
 import subprocess
 import sys
 from collections import defaultdict
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
+
+from forerun_results.layer_tables import write_page
 
 SEARCHES = {
     "knapspec": ["--method", "knapspec"],
     "knapspec, half of the weight": ["--method", "knapspec", "--cap", "0.5"],
     "bayesian": ["--method", "bayesian"],
     "neighbour": ["--method", "neighbour"],
+    "bayesian, measured": ["--method", "bayesian", "--objective", "measured", "--texts", "2", "--candidates", "60"],
     "swift as published": ["--method", "swift"],
     "selfsd as published": ["--method", "selfsd", "--objective", "expected"],
 }
 CONTEXTS = [512, 1024, 2048, 4096, 8192]
-METHODS = [
-    "knapspec",
-    "knapspec:cap=0.5",
-    "swift",
-    "swift:search=published",
-    "clasp",
-    "del",
-    "selfsd",
-    "auto:layers=none",
-    "auto",
-]
+# The methods of one line are measured in turn, prompt by prompt, beside plain decoding.
+MIXED_TREE = ["knapspec", "auto:layers=none", "auto"]
+SWIFT = ["swift", "swift:search=published", "knapspec:cap=0.5"]
+OTHERS = ["selfsd", "clasp", "del", "uniform"]
+SMALL = [f"auto:layers={name}" for name in ["none", "knapspec", "swift", "clasp", "del", "uniform"]]
+SELECTORS = ["uniform", "selfsd", "swift", "swift:search=published", "knapspec", "clasp", "del", "knnssd", "auto"]
+CHARACTERS_PER_TOKEN = 3.6
 
 
 def main() -> None:
     options = parse_options()
     options.output.mkdir(parents=True, exist_ok=True)
-    build, test = split_prompts(options.prompts, options.output)
-    searches = {name: search(options, build, name, flags) for name, flags in SEARCHES.items()}
-    contexts = {n: search(options, build, f"context {n}", ["--context", str(n)]) for n in CONTEXTS}
-    domains = options.output / "domains.json"
-    if not domains.exists():
-        run(options, "domains", "build", "--prompts", build, "-o", domains, *texts(options))
-    speeds = bench(options, "speeds", test, METHODS)
-    mixed = bench(options, "mixed", test, ["knnssd", "swift"], "--mix", "0.3")
-    write_page(options.output, searches, contexts, {**speeds, **only(mixed, "knnssd")})
+    Results(options).measure()
     print(options.output / "self-drafting.md")
 
 
@@ -57,13 +52,125 @@ def parse_options() -> argparse.Namespace:
     parser.add_argument("--prompts", type=Path, required=True, help="JSONL file as 'bench spec' reads it")
     parser.add_argument("--output", type=Path, required=True, help="folder for all results")
     parser.add_argument("--program", default="build/bin/forerun")
-    parser.add_argument("--model", default="smollm2-deep")
+    parser.add_argument("--model", default="smollm2-deep", help="one with blocks to spare")
+    parser.add_argument("--small-model", default="smollm2", help="one without")
+    parser.add_argument("--other-model", default="gemma3-270m", help="whose text is compared too")
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--jobs", type=int, default=1, help="commands side by side")
     parser.add_argument("--texts", type=int, default=6, help="prompts that searches use")
     parser.add_argument("--candidates", type=int, default=1000)
     parser.add_argument("--limit", type=int, default=60, help="prompts that speeds are measured on")
     parser.add_argument("--tokens", type=int, default=96, help="of an answer")
     return parser.parse_args()
+
+
+class Results:
+    def __init__(self, options: argparse.Namespace) -> None:
+        self.options = options
+        self.output: Path = options.output
+        self.build, self.test = split_prompts(options.prompts, self.output)
+        self.cores: queue.Queue[list[int]] = queue.Queue()
+        all_cores = sorted(os.sched_getaffinity(0))
+        for job in range(options.jobs):
+            self.cores.put(all_cores[job * options.threads : (job + 1) * options.threads])
+
+    def measure(self) -> None:
+        options = self.options
+        calibration = self.run("calibration.json", "calibrate", "--json", model=options.model)
+        with ThreadPoolExecutor(max_workers=64) as pool:
+            # One that others wait for comes first.
+            searches = {name: pool.submit(self.search, name, flags) for name, flags in SEARCHES.items()}
+            layers, domains = searches["knapspec"], pool.submit(self.domains, options.model)
+            speeds = {
+                "mixed tree": pool.submit(self.speed, "mixed tree", MIXED_TREE),
+                "swift": pool.submit(self.speed, "swift", SWIFT),
+                "others": pool.submit(self.speed, "others", OTHERS, layers),
+                "mixed stream": pool.submit(self.speed, "mixed stream", ["knnssd", "swift"], domains),
+            }
+            small = pool.submit(self.bench, "small model", SMALL, model=options.small_model, tokens=128)
+            same = {
+                f"{options.other_model}, greedy": pool.submit(self.same_text, options.other_model, 0),
+                f"{options.model}, temperature 0.8": pool.submit(self.same_text, options.model, 0.8, layers, domains),
+            }
+            contexts = {n: pool.submit(self.context, n) for n in CONTEXTS}
+            done = {
+                part: {name: future.result() for name, future in futures.items()}
+                for part, futures in [("searches", searches), ("speeds", speeds), ("same", same), ("contexts", contexts)]
+            }
+            write_page(self.output, calibration=calibration, small=small.result(), **done)
+
+    def run(self, name: str, *arguments: object, model: str, writes: bool = False) -> dict:
+        """What a command prints as JSON, or writes, kept in a file of this name."""
+        path = self.output / name
+        if not path.exists():
+            cores = self.cores.get()
+            command = [self.options.program, *map(str, arguments), "-m", model, "-t", str(self.options.threads)]
+            print(" ".join(command), file=sys.stderr)
+            try:
+                done = subprocess.run(
+                    command, check=True, capture_output=True, text=True, preexec_fn=lambda: os.sched_setaffinity(0, cores)
+                )
+            except subprocess.CalledProcessError as error:
+                sys.exit(f"{name}: {error.stderr}")
+            finally:
+                self.cores.put(cores)
+            if not writes:
+                path.write_text(done.stdout)
+        return json.loads(path.read_text())
+
+    def search(self, name: str, flags: list[object], prompts: Path | None = None, model: str | None = None) -> dict:
+        layers = self.output / f"layers {name}.json"
+        found = self.run(
+            f"search {name}.json", "layers", "search", "--prompts", prompts or self.build, "-o", layers, "--json",
+            "--texts", self.options.texts, "--candidates", self.options.candidates, *flags,
+            model=model or self.options.model,
+        )  # fmt: skip
+        return {**found, "best_so_far": json.loads(layers.read_text())["found"]["best_so_far"]}
+
+    def context(self, n_tokens: int) -> dict:
+        """On a text of about so many tokens: prompts of the searches' half, one after the other."""
+        prompts = self.output / f"context {n_tokens}.jsonl"
+        texts = [json.loads(line)["turns"][0] for line in self.build.read_text().splitlines()]
+        text = "\n\n".join(sorted(texts, key=len, reverse=True))[: int(n_tokens * CHARACTERS_PER_TOKEN)]
+        prompts.write_text(json.dumps({"id": str(n_tokens), "category": "long", "turns": [text]}) + "\n")
+        return self.search(f"context {n_tokens}", ["--context", n_tokens, "--texts", 1], prompts)
+
+    def domains(self, model: str) -> dict:
+        name = f"domains {model}.json"
+        return self.run(
+            name, "domains", "build", "--prompts", self.build, "-o", self.output / name, "--texts", 4,
+            model=model, writes=True,
+        )  # fmt: skip
+
+    def bench(self, name: str, methods: list[str], *flags: object, model: str, tokens: int, limit: int = 0) -> dict:
+        file = f"bench {name}.json"
+        report = self.run(
+            file, "bench", "spec", "--prompts", self.test, "--methods", ",".join(methods), "-n", tokens,
+            "--limit", limit or self.options.limit, "--json", self.output / file, *flags, model=model, writes=True,
+        )  # fmt: skip
+        return report["methods"]
+
+    def speed(self, name: str, methods: list[str], *needed: Future) -> dict:
+        for future in needed:
+            future.result()
+        flags = [*self.files("knapspec", self.options.model), *(["--mix", 0.3] if "stream" in name else [])]
+        return self.bench(name, methods, *flags, model=self.options.model, tokens=self.options.tokens)
+
+    def same_text(self, model: str, temperature: float, *needed: Future) -> dict:
+        for future in needed:
+            future.result()
+        layers = "knapspec" if needed else model
+        if not needed:
+            self.search(model, ["--candidates", 40], model=model)
+            self.domains(model)
+        sampling = ["--temp", temperature, "--seed", 1]
+        return self.bench(f"same text {model}", SELECTORS, *sampling, *self.files(layers, model), model=model, tokens=32)
+
+    def files(self, layers: str, model: str) -> list[object]:
+        return [
+            "--selfsd-layers", self.output / f"layers {layers}.json",
+            "--knnssd-domains", self.output / f"domains {model}.json",
+        ]  # fmt: skip
 
 
 def split_prompts(prompts: Path, output: Path) -> tuple[Path, Path]:
@@ -77,93 +184,6 @@ def split_prompts(prompts: Path, output: Path) -> tuple[Path, Path]:
     for path, lines in zip(paths, halves):
         path.write_text("".join(lines))
     return paths
-
-
-def run(options: argparse.Namespace, *arguments: object) -> None:
-    command = [options.program, *map(str, arguments), "-m", options.model, "-t", str(options.threads)]
-    print(" ".join(command), file=sys.stderr)
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-
-
-def texts(options: argparse.Namespace) -> list[str]:
-    return ["--texts", str(options.texts), "--candidates", str(options.candidates)]
-
-
-def search(options: argparse.Namespace, prompts: Path, name: str, flags: list[str]) -> dict:
-    path = options.output / f"layers {name}.json"
-    if not path.exists():
-        run(options, "layers", "search", "--prompts", prompts, "-o", path, *texts(options), *flags)
-    return json.loads(path.read_text())
-
-
-def bench(options: argparse.Namespace, name: str, prompts: Path, methods: list[str], *flags: str) -> dict:
-    path = options.output / f"{name}.json"
-    if not path.exists():
-        run(
-            options, "bench", "spec", "--prompts", prompts, "--methods", ",".join(methods), "--json", path,
-            "--limit", options.limit, "-n", options.tokens,
-            "--selfsd-layers", options.output / "layers knapspec.json",
-            "--knnssd-domains", options.output / "domains.json", *flags,
-        )  # fmt: skip
-    return json.loads(path.read_text())["methods"]
-
-
-def only(methods: dict, name: str) -> dict:
-    return {name: methods[name]}
-
-
-def n_skipped(layers: dict, half: int) -> int:
-    return sum(block % 2 == half for block in layers["skipped"])
-
-
-def write_page(output: Path, searches: dict, contexts: dict, speeds: dict) -> None:
-    lines = ["| method | prompts | the same text | speedup | tokens per pass |", "|---|---|---|---|---|"]
-    for name, result in speeds.items():
-        interval = f"{result['speedup']:.2f} ({result['speedup_low']:.2f} to {result['speedup_high']:.2f})"
-        lines.append(
-            f"| `{name}` | {result['prompts']} | {result['identical']} | {interval} | {result['tokens_per_step']:.2f} |"
-        )
-    lines += ["", "| search | attention left out | MLP left out | expected speed | candidates |", "|---|---|---|---|---|"]
-    for name, layers in [*searches.items(), *((f"context {n}", found) for n, found in contexts.items())]:
-        found = layers["found"]
-        lines.append(
-            f"| {name} | {n_skipped(layers, 0)} | {n_skipped(layers, 1)} | {found['speedup']:.2f} | {found['candidates']} |"
-        )
-    lines += ["", "![the best set after each candidate](searches.svg)", "", "![by context](contexts.svg)", ""]
-    (output / "self-drafting.md").write_text("\n".join(lines))
-    trajectories = {name: list(enumerate(layers["found"]["best_so_far"], 1)) for name, layers in searches.items()}
-    (output / "searches.svg").write_text(plot("candidates", "expected speed", trajectories))
-    kinds = {"attention left out": 0, "MLP left out": 1}
-    choices = {name: [(n, n_skipped(found, half)) for n, found in contexts.items()] for name, half in kinds.items()}
-    (output / "contexts.svg").write_text(plot("tokens of context", "blocks left out", choices))
-
-
-def plot(x_title: str, y_title: str, series: dict[str, list[tuple[float, float]]]) -> str:
-    """Lines over a common grid, as SVG that suits light and dark pages."""
-    width, height, left, top = 640, 360, 60, 20
-    points = [point for line in series.values() for point in line]
-    (x_low, x_high), (y_low, y_high) = [(min(v), max(v)) for v in zip(*points)]
-
-    def x(value: float) -> float:
-        return left + (value - x_low) / ((x_high - x_low) or 1) * (width - left - 20)
-
-    def y(value: float) -> float:
-        return height - 40 - (value - y_low) / ((y_high - y_low) or 1) * (height - 40 - top)
-
-    parts = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height + 20 * len(series)}" font-size="12">']
-    for i in range(5):
-        x_value, y_value = (low + i * (high - low) / 4 for low, high in ((x_low, x_high), (y_low, y_high)))
-        parts.append(f'<line x1="{left}" x2="{width - 20}" y1="{y(y_value):.1f}" y2="{y(y_value):.1f}" stroke="#8884"/>')
-        parts.append(f'<text x="{left - 6}" y="{y(y_value) + 4:.1f}" text-anchor="end" fill="#888">{y_value:.4g}</text>')
-        parts.append(f'<text x="{x(x_value):.1f}" y="{height - 24}" text-anchor="middle" fill="#888">{x_value:.4g}</text>')
-    parts.append(f'<text x="{width - 20}" y="{height - 8}" text-anchor="end" fill="#888">{x_title}</text>')
-    parts.append(f'<text x="4" y="14" fill="#888">{y_title}</text>')
-    for i, (name, line) in enumerate(series.items()):
-        color = f"hsl({i * 360 // len(series)} 70% 45%)"
-        path = " ".join(f"{x(px):.1f},{y(py):.1f}" for px, py in line)
-        parts.append(f'<polyline points="{path}" fill="none" stroke="{color}" stroke-width="2"/>')
-        parts.append(f'<text x="{left}" y="{height + 14 + 20 * i}" fill="{color}">{name}</text>')
-    return "\n".join([*parts, "</svg>", ""])
 
 
 if __name__ == "__main__":

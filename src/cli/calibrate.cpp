@@ -23,7 +23,12 @@ struct CalibrateOptions {
 
 constexpr int kContext = 4096;
 
-void print_table(const Calibration& calibration) {
+// More for each token of context in one layer's attention: what KnapSpec weighs blocks by.
+double seconds_per_token(const Calibration& calibration, int n_layers) {
+  return calibration.curve.attention(1, 1) / n_layers;
+}
+
+void print_table(const Calibration& calibration, int n_layers) {
   const CostCurve& curve = calibration.curve;
   double longest = 0;
   for (const CostPoint& point : curve.points()) longest = std::max(longest, point.seconds);
@@ -35,8 +40,15 @@ void print_table(const Calibration& calibration) {
                 std::string(width, '#').c_str());
   }
   const BlockCosts& blocks = calibration.blocks;
-  std::printf("\none row: attention %.3f ms and MLP %.3f ms per layer, the rest %.3f ms\n",
-              1e3 * blocks.attention, 1e3 * blocks.mlp, 1e3 * blocks.rest);
+  const double per_token = seconds_per_token(calibration, n_layers);
+  std::printf(
+      "\none row of one layer behind c tokens: attention %.3f + %.3f c / 1,000 ms, MLP %.3f ms; the "
+      "rest of a pass %.3f ms\n",
+      1e3 * blocks.attention, 1e6 * per_token, 1e3 * blocks.mlp, 1e3 * blocks.rest);
+  if (per_token > 0 && blocks.attention < blocks.mlp) {
+    std::printf("attention costs more than the MLP from %.0f tokens on\n",
+                (blocks.mlp - blocks.attention) / per_token);
+  }
 }
 
 void calibrate_command(const CalibrateOptions& options) {
@@ -50,7 +62,8 @@ void calibrate_command(const CalibrateOptions& options) {
       executor, {.progress = [&](double share) { engine.progress("measuring this machine", share); }});
   const std::string key = calibration_key(executor);
   save_calibration(calibration_folder(), key, calibration);
-  if (!options.json) return print_table(calibration);
+  const int n_layers = loaded.model->config().n_layers;
+  if (!options.json) return print_table(calibration, n_layers);
   nlohmann::ordered_json points = nlohmann::ordered_json::array();
   for (const CostPoint& point : calibration.curve.points()) {
     points.push_back({{"rows", point.n_rows},
@@ -61,6 +74,7 @@ void calibrate_command(const CalibrateOptions& options) {
   print_json({{"key", key},
               {"points", points},
               {"attention_ms", 1e3 * blocks.attention},
+              {"attention_ms_per_1000_context", 1e6 * seconds_per_token(calibration, n_layers)},
               {"mlp_ms", 1e3 * blocks.mlp},
               {"rest_ms", 1e3 * blocks.rest}});
 }

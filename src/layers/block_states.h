@@ -9,6 +9,7 @@
 #include <span>
 #include <vector>
 
+#include "core/error.h"
 #include "layers/request_view.h"
 #include "model/executor.h"
 
@@ -40,6 +41,18 @@ class BlockStates {
 
 // The mean over the tokens of the cosine between both branches' states.
 double mean_cosine(std::span<const float> a, std::span<const float> b, size_t n_embd);
+
+// Runs `work` on states of a text; false where the cache has no room for them.
+template <typename Work>
+bool in_free_cells(Work&& work) {
+  try {
+    work();
+    return true;
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kContextFull) throw;
+    return false;
+  }
+}
 
 // Of a running request. Uses scratch cells during calls only; the text may grow between them.
 class TextBlockStates final : public BlockStates {

@@ -5,7 +5,6 @@
 #include <numbers>
 
 #include "budget/draft_value.h"
-#include "core/error.h"
 
 namespace forerun {
 namespace {
@@ -65,14 +64,12 @@ bool Glance::look(const RequestView& request) const {
   const size_t n_text = request.text().size();
   SeenAgreement seen = kUsual;
   seen.n_context = static_cast<int>(n_text);
-  try {
+  double speedup = 0;
+  in_free_cells([&] {
     const TextBlockStates states(executor_, request, n_text, kTokens);
-    return draft_speedup(costs_, without_idle_blocks(states, costs_, seen.n_context), seen) >
-           kLeastSpeedup;
-  } catch (const Error& error) {
-    if (error.code() != ErrorCode::kContextFull) throw;
-    return false;
-  }
+    speedup = draft_speedup(costs_, without_idle_blocks(states, costs_, seen.n_context), seen);
+  });
+  return speedup > kLeastSpeedup;
 }
 
 }  // namespace forerun

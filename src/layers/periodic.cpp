@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-#include "core/error.h"
+#include "layers/block_states.h"
 
 namespace forerun {
 namespace {
@@ -44,22 +44,14 @@ class PeriodicSelector::Chooser final : public LayerChooser {
     if (!selector_.time_.allows(expected) && !selector_.promises_much(request_, selector_.time_)) return;
     const size_t oldest = sizes_[static_cast<size_t>(n_steps_) % kRecentSteps];
     const Stopwatch watch;
-    const bool has_looked = try_to_look(request_.text().size() - oldest);
+    bool has_looked = false;
+    in_free_cells([&] { has_looked = selector_.look(request_, request_.text().size() - oldest); });
     selector_.last_look_seconds_ = watch.seconds();
     selector_.time_.use(watch.seconds());
     const bool is_vain = !has_looked || !selector_.plan(static_cast<int>(request_.text().size()));
     selector_.n_vain_ = is_vain ? std::min(selector_.n_vain_ + 1, kMaxDoublings) : 0;
     selector_.n_pause_ = is_vain ? selector_.options_.interval << selector_.n_vain_ : 0;
     n_until_look_ = n_steps_ + selector_.options_.interval;
-  }
-
-  bool try_to_look(size_t n_recent) {
-    try {
-      return selector_.look(request_, n_recent);
-    } catch (const Error& error) {
-      if (error.code() != ErrorCode::kContextFull) throw;
-      return false;
-    }
   }
 
   PeriodicSelector& selector_;

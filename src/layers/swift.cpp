@@ -158,18 +158,16 @@ std::optional<LayerSet> SwiftSelector::quick_choice(Tokens& tokens) {
   const auto n_context = static_cast<int>(request.text().size());
   std::optional<LayerSet> best;
   double best_score = 0;
-  try {
+  in_free_cells([&] {
     TextBlockStates states(executor_, request, tokens.end, kQuickTokens);
     for (const KnapsackChoice& choice : quick_choices(states, costs_, n_context)) {
       const auto agreed = agreement(tokens, choice.layers);
-      if (!agreed) return best;
+      if (!agreed) return;
       const double found = score(*agreed, choice.layers, n_context);
       if (found > best_score) best = choice.layers;
       best_score = std::max(best_score, found);
     }
-  } catch (const Error& error) {
-    if (error.code() != ErrorCode::kContextFull) throw;
-  }
+  });
   return best;
 }
 

@@ -24,6 +24,33 @@ struct Estimate {
     mean += share * (value - mean);
     variance *= 1 - share;
   }
+
+  nlohmann::ordered_json to_json() const { return {mean, variance}; }
+  // False: numbers that make no sense.
+  bool restore(const nlohmann::ordered_json& json) {
+    mean = json.at(0).get<double>();
+    variance = json.at(1).get<double>();
+    return std::isfinite(mean) && is_variance(variance);
+  }
+  static bool is_variance(double x) { return x >= 0 && std::isfinite(x); }
+};
+
+// A score beside the best one: by what share of that it is higher.
+class RelativeScore {
+ public:
+  RelativeScore(double score, double best)
+      : best_(best),
+        scale_(std::abs(best) > 1e-9 ? std::abs(best) : 1),
+        difference_((score - best) / scale_) {}
+
+  double difference() const { return difference_; }
+  // The score that is higher than the best one by this share.
+  double higher_by(double share) const { return best_ + share * scale_; }
+
+ private:
+  double best_;
+  double scale_;
+  double difference_;
 };
 
 class BestScore {
@@ -80,9 +107,9 @@ class BestScore {
     noise_sum_ = json.at("noise_sum").get<double>();
     n_tests_ = json.at("n_tests").get<int>();
     n_failed_ = json.at("n_failed").get<int>();
-    return is_variance(variance_) && is_variance(noise_sum_) && n_tests_ >= 0 && n_failed_ >= 0;
+    return Estimate::is_variance(variance_) && Estimate::is_variance(noise_sum_) && n_tests_ >= 0 &&
+           n_failed_ >= 0;
   }
-  static bool is_variance(double x) { return x >= 0 && std::isfinite(x); }
 
  private:
   // The first set is scored this often before the first change, to know the noise.

@@ -158,9 +158,8 @@ std::optional<double> GroupTestProposer::learn(const Subset& set, double score,
     return score;
   }
   if (n_skipped(best->set) == 0) empty_score_ = best->score;
-  const double scale = std::abs(best->score) > 1e-9 ? std::abs(best->score) : 1;
-  const double difference = (score - best->score) / scale;
-  if (set == best->set) return best->score + best_score_.retested(difference) * scale;
+  const RelativeScore relative(score, best->score);
+  if (set == best->set) return relative.higher_by(best_score_.retested(relative.difference()));
   Change added{.items = {}, .adds = true};
   Change removed{.items = {}, .adds = false};
   for (int i = 0; i < n_items_; ++i) {
@@ -169,28 +168,27 @@ std::optional<double> GroupTestProposer::learn(const Subset& set, double score,
   }
   if (!added.items.empty() && !removed.items.empty()) {
     // A set that was given: it tests nothing in particular.
-    if (!(difference > 0)) return std::nullopt;
+    if (!(relative.difference() > 0)) return std::nullopt;
     best_score_.replaced(best_score_.noise_variance());
     return score;
   }
-  const std::optional<double> gain = learn_change(added.items.empty() ? removed : added, difference);
+  const std::optional<double> gain =
+      learn_change(added.items.empty() ? removed : added, relative.difference());
   if (!gain) best_score_.failed();
-  return gain ? std::optional(best->score + *gain * scale) : std::nullopt;
+  return gain ? std::optional(relative.higher_by(*gain)) : std::nullopt;
 }
 
 Json GroupTestProposer::to_json() const {
   return {{"needs", needs_.to_json()},
-          {"usual_gain", {usual_gain_.mean, usual_gain_.variance}},
+          {"usual_gain", usual_gain_.to_json()},
           {"empty_score", empty_score_},
           {"best_score", best_score_.to_json()}};
 }
 
 void GroupTestProposer::restore(const Json& json) {
-  usual_gain_ = {.mean = json.at("usual_gain").at(0).get<double>(),
-                 .variance = json.at("usual_gain").at(1).get<double>()};
   empty_score_ = json.at("empty_score").get<double>();
-  if (!std::isfinite(usual_gain_.mean) || !std::isfinite(empty_score_) ||
-      !BestScore::is_variance(usual_gain_.variance) || !best_score_.restore(json.at("best_score"))) {
+  if (!std::isfinite(empty_score_) || !usual_gain_.restore(json.at("usual_gain")) ||
+      !best_score_.restore(json.at("best_score"))) {
     fail(ErrorCode::kInvalidFile, "numbers are out of range");
   }
   needs_.restore(json.at("needs"));

@@ -202,30 +202,25 @@ std::optional<double> NeighbourProposer::learn(const Subset& set, double score,
     best_score_.begin();
     return score;
   }
-  const double scale = std::abs(best->score) > 1e-9 ? std::abs(best->score) : 1;
-  const double difference = (score - best->score) / scale;
-  if (set == best->set) return best->score + best_score_.retested(difference) * scale;
+  const RelativeScore relative(score, best->score);
+  if (set == best->set) return relative.higher_by(best_score_.retested(relative.difference()));
   Change change;
   for (size_t i = 0; i < set.size(); ++i) {
     if (set[i] != best->set[i]) (set[i] ? change.added : change.removed).push_back(i);
   }
-  const std::optional<double> gain = learn_change(change, difference);
+  const std::optional<double> gain = learn_change(change, relative.difference());
   if (!gain) best_score_.failed();
-  return gain ? std::optional(best->score + *gain * scale) : std::nullopt;
+  return gain ? std::optional(relative.higher_by(*gain)) : std::nullopt;
 }
 
 Json NeighbourProposer::to_json() const {
-  return {{"doubts", doubts_},
-          {"usual_gain", {usual_gain_.mean, usual_gain_.variance}},
-          {"best_score", best_score_.to_json()}};
+  return {
+      {"doubts", doubts_}, {"usual_gain", usual_gain_.to_json()}, {"best_score", best_score_.to_json()}};
 }
 
 void NeighbourProposer::restore(const Json& json) {
   auto doubts = json.at("doubts").get<std::vector<double>>();
-  usual_gain_ = {.mean = json.at("usual_gain").at(0).get<double>(),
-                 .variance = json.at("usual_gain").at(1).get<double>()};
-  bool makes_sense = doubts.size() == doubts_.size() && std::isfinite(usual_gain_.mean) &&
-                     BestScore::is_variance(usual_gain_.variance) &&
+  bool makes_sense = doubts.size() == doubts_.size() && usual_gain_.restore(json.at("usual_gain")) &&
                      best_score_.restore(json.at("best_score"));
   for (const double doubt : doubts) makes_sense &= doubt >= kLeastDoubt && doubt <= kMostDoubt;
   if (!makes_sense) fail(ErrorCode::kInvalidFile, "numbers are out of range");

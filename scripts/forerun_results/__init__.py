@@ -1,0 +1,1 @@
+"""What the scripts that measure have in common."""
