@@ -78,7 +78,8 @@ void expect_equal(const std::vector<Generation>& found, const std::vector<Genera
   }
 }
 
-void every_method_gives_the_same_text(const std::string& model, int n_tokens) {
+// `draft`: a model with the same vocabulary.
+void every_method_gives_the_same_text(const std::string& model, const std::string& draft, int n_tokens) {
   const TempDir folder;
   const std::filesystem::path domains = folder.file("domains.json");
   const std::filesystem::path layers = folder.file("layers.json");
@@ -98,6 +99,7 @@ void every_method_gives_the_same_text(const std::string& model, int n_tokens) {
     options.live_datastore = folder.file(method);
     if (method == "selfsd") options.options = {{"selfsd-layers", layers.string()}};
     if (method == "knnssd") options.options = {{"knnssd-domains", domains.string()}};
+    if (method == "draft") options.options = {{"draft-model", model_file(draft).string()}};
     const SpeculationId id = engine.add_speculation(options);
     expect_equal(answers(engine, id, n_tokens), expected, method);
     // The second time the datastore has the answers.
@@ -109,11 +111,30 @@ void every_method_gives_the_same_text(const std::string& model, int n_tokens) {
 }
 
 TEST(Speculation, EveryMethodGivesTheSameText) {
-  every_method_gives_the_same_text("smollm2", 40);
+  every_method_gives_the_same_text("smollm2", "smollm2-q8", 40);
 }
 
 TEST(Speculation, EveryMethodGivesTheSameTextWithWindows) {
-  every_method_gives_the_same_text("tiny-gemma3", 60);
+  every_method_gives_the_same_text("tiny-gemma3", "tiny-gemma3-global", 60);
+}
+
+TEST(Speculation, EveryLookaheadGivesTheSameText) {
+  Engine engine(engine_options("smollm2", 2, 3));
+  const auto expected = answers(engine, SpeculationId{0}, 24);
+  for (const LookaheadInfo& lookahead : lookahead_policies()) {
+    for (const char* method : {"uniform", "draft"}) {
+      SpeculationOptions options;
+      options.method = method;
+      options.options = {{"lookahead", std::string(lookahead.name)},
+                         {"draft-model", model_file("smollm2-q8").string()}};
+      const auto found = answers(engine, engine.add_speculation(options), 24);
+      const std::string what = std::string(method) + " " + std::string(lookahead.name);
+      expect_equal(found, expected, what);
+      int64_t n_drafted = 0;
+      for (const Generation& generation : found) n_drafted += generation.speculation.total().n_drafted;
+      EXPECT_GT(n_drafted, 0) << what;
+    }
+  }
 }
 
 TEST(Speculation, ThreadsAndBatchesMakeNoDifference) {

@@ -1,5 +1,6 @@
 #include <forerun/engine.h>
 
+#include "api/draft_models.h"
 #include "api/speculator.h"
 #include "budget/calibration.h"
 #include "core/error.h"
@@ -56,15 +57,23 @@ class Engine::Impl {
                                 .min_rows = min_rows_of(options, loaded.model->device())}),
         stepper(executor, loaded.vocabulary, {.n_slots = options.n_parallel, .n_context = n_context}),
         progress(options.progress),
-        warn(options.warn) {
+        warn(options.warn),
+        draft_models({.target = loaded,
+                      .kv_type = kv_type_named(options.kv_type),
+                      .n_slots = options.n_parallel,
+                      .n_context = n_context,
+                      .progress = options.progress,
+                      .warn = options.warn}) {
     add_speculation(options.speculation);
   }
 
   SpeculationId add_speculation(const SpeculationOptions& options) {
-    const Speculator::Resources resources{.vocabulary = loaded.vocabulary,
-                                          .executor = executor,
-                                          .costs = [this]() -> const Calibration& { return costs(); },
-                                          .warn = warn};
+    const Speculator::Resources resources{
+        .vocabulary = loaded.vocabulary,
+        .executor = executor,
+        .costs = [this]() -> const Calibration& { return costs(); },
+        .warn = warn,
+        .draft_model = [this](const std::string& model) { return draft_models.load(model); }};
     speculators.push_back(std::make_unique<Speculator>(options, resources));
     return SpeculationId{static_cast<int32_t>(speculators.size() - 1)};
   }
@@ -92,6 +101,7 @@ class Engine::Impl {
   std::function<void(std::string_view what, double share)> progress;
   Speculator::Warn warn;
   std::optional<Calibration> calibration;
+  DraftModels draft_models;
   std::vector<std::unique_ptr<Speculator>> speculators;
 };
 

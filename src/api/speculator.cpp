@@ -55,6 +55,7 @@ Speculator::Speculator(const SpeculationOptions& options, const Resources& resou
                                        .executor = &resources.executor,
                                        .costs = resources.costs,
                                        .seed = 0,
+                                       .draft_model = resources.draft_model,
                                        .warn = warn_};
   method_ = make_method(options.method, method_options, draft_resources);
   if (resources.executor.min_rows() > 1 && method_->needs_trees()) {

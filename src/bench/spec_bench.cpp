@@ -59,7 +59,7 @@ void converse(const Engine& engine, SpecMethod& method, std::span<Dialogue> dial
   for (size_t turn = 0; turn < n_turns; ++turn) answer(engine, method, dialogues, turn);
 }
 
-// A method, perhaps with options of its own: "swift", "swift:search=published:share=1".
+// A method, perhaps with options of its own: "swift", "swift:search=published:lookahead=cost".
 SpeculationOptions with_variant(SpeculationOptions options, std::string_view text) {
   const auto take = [&] {
     const size_t end = text.find(':');
@@ -75,7 +75,10 @@ SpeculationOptions with_variant(SpeculationOptions options, std::string_view tex
       fail(ErrorCode::kInvalidArgument, "'{}' is no option of {}: give it as NAME=VALUE", part,
            options.method);
     }
-    options.options[options.method + "-" + part.substr(0, equals)] = part.substr(equals + 1);
+    // What all methods have in common keeps its name.
+    const std::string name = part.substr(0, equals);
+    const bool is_common = name.starts_with("lookahead");
+    options.options[is_common ? name : options.method + "-" + name] = part.substr(equals + 1);
   }
   return options;
 }

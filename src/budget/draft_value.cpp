@@ -1,5 +1,7 @@
 #include "budget/draft_value.h"
 
+#include "budget/draft_cost.h"
+
 namespace forerun {
 
 double draft_seconds(const Calibration& costs, const LayerSet& layers, int n_context) {
@@ -8,6 +10,12 @@ double draft_seconds(const Calibration& costs, const LayerSet& layers, int n_con
     n_attention += layers.runs(attention_block(layer)) ? 1 : 0;
   }
   return costs.blocks.of(layers) + costs.curve.attention(1, n_context) * n_attention / layers.n_layers();
+}
+
+DraftCost self_draft_cost(const Calibration& costs) {
+  return {.token_seconds = [&costs](const LayerSet& layers,
+                                    int n_context) { return draft_seconds(costs, layers, n_context); },
+          .curve = &costs.curve};
 }
 
 DraftValue best_draft(const Calibration& costs, double agreement, double draft_seconds, int n_context,
@@ -27,12 +35,12 @@ DraftValue best_draft(const Calibration& costs, double agreement, double draft_s
   return best;
 }
 
-DraftValue best_rows(const Calibration& costs, std::span<const double> chances, int n_context) {
+DraftValue best_rows(const CostCurve& curve, std::span<const double> chances, int n_context) {
   DraftValue best;
   double expected = 1;
   for (size_t n = 0; n <= chances.size(); ++n) {
     const auto n_tokens = static_cast<int>(n);
-    const double rate = expected / costs.curve.pass(n_tokens + 1, n_context);
+    const double rate = expected / curve.pass(n_tokens + 1, n_context);
     if (rate > best.tokens_per_second) best = {.n_tokens = n_tokens, .tokens_per_second = rate};
     if (n < chances.size()) expected += chances[n];
   }

@@ -31,7 +31,7 @@ DraftValue best_draft(const Calibration& costs, double agreement, double draft_s
 // How many of the likeliest tokens of a draft to read in one pass behind the last token of the
 // text, and the tokens per second that come of it. `chances`: that the text takes them, the best
 // first.
-DraftValue best_rows(const Calibration& costs, std::span<const double> chances, int n_context);
+DraftValue best_rows(const CostCurve& curve, std::span<const double> chances, int n_context);
 
 // How a set of layers did on some text.
 struct SeenAgreement {

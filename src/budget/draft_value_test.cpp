@@ -64,11 +64,11 @@ TEST(DraftValue, RowsAreReadWhileTheyPay) {
                                               {.n_rows = 11, .seconds = 20, .seconds_per_token = 0}}),
                           .blocks = {}};
   // The second token brings 0.5 for 1 more than 11; the third 0.05.
-  const DraftValue found = best_rows(costs, std::vector<double>{0.8, 0.5, 0.05}, 0);
+  const DraftValue found = best_rows(costs.curve, std::vector<double>{0.8, 0.5, 0.05}, 0);
   EXPECT_EQ(found.n_tokens, 2);
   EXPECT_DOUBLE_EQ(found.tokens_per_second, 2.3 / 12);
-  EXPECT_EQ(best_rows(costs, std::vector<double>{0.05}, 0).n_tokens, 0);
-  EXPECT_DOUBLE_EQ(best_rows(costs, {}, 0).tokens_per_second, 0.1);
+  EXPECT_EQ(best_rows(costs.curve, std::vector<double>{0.05}, 0).n_tokens, 0);
+  EXPECT_DOUBLE_EQ(best_rows(costs.curve, {}, 0).tokens_per_second, 0.1);
 }
 
 }  // namespace

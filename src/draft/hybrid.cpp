@@ -105,7 +105,7 @@ void HybridMethod::draft(std::span<const DraftJob> jobs) {
 double HybridMethod::expected_rate(std::span<const double> chances, int n_context) {
   sorted_.assign(chances.begin(), chances.end());
   std::sort(sorted_.begin(), sorted_.end(), std::greater<>());
-  return best_rows(costs_, sorted_, n_context).tokens_per_second;
+  return best_rows(costs_.curve, sorted_, n_context).tokens_per_second;
 }
 
 }  // namespace forerun

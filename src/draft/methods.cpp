@@ -41,18 +41,35 @@ Executor& executor_of(const DraftResources& resources) {
   return *resources.executor;
 }
 
-std::unique_ptr<DraftMethod> make_self(const SelfDraftOptions& options, const DraftResources& resources,
+std::unique_ptr<DraftMethod> make_self(const MethodOptions& all, const ChainOptions& options,
+                                       const DraftResources& resources,
                                        std::unique_ptr<LayerSelector> selector) {
-  return std::make_unique<SelfMethod>(
-      options, executor_of(resources), std::move(selector),
-      resources.gates ? std::make_unique<DraftGate>(resources.costs()) : nullptr);
+  DraftControl control{.lookahead = make_lookahead(all.lookahead, resources.costs)};
+  const bool needs_costs = resources.gates || all.lookahead.needs_costs();
+  if (needs_costs) control.cost = self_draft_cost(resources.costs());
+  if (resources.gates) control.gate = std::make_unique<DraftGate>(resources.costs());
+  return std::make_unique<SelfMethod>(options, executor_of(resources), std::move(selector),
+                                      std::move(control));
+}
+
+std::unique_ptr<DraftMethod> make_draft(const MethodOptions& options, const DraftResources& resources) {
+  if (options.draft.model.empty()) {
+    fail(ErrorCode::kInvalidArgument,
+         "draft needs a second, smaller model with the same vocabulary: --draft-model FILE");
+  }
+  CHECK(resources.draft_model != nullptr);
+  std::shared_ptr<DraftModel> draft = resources.draft_model(options.draft.model);
+  DraftControl control{.lookahead = make_lookahead(options.lookahead, resources.costs)};
+  if (resources.gates || options.lookahead.needs_costs()) control.cost = draft_model_cost(*draft);
+  if (resources.gates) control.gate = std::make_unique<DraftGate>(resources.costs(), *control.cost);
+  return std::make_unique<DraftModelMethod>(options.draft.draft, std::move(draft), std::move(control));
 }
 
 // A method whose layers `Selector` chooses.
 template <typename Selector, auto kOptions>
 std::unique_ptr<DraftMethod> make_self(const MethodOptions& options, const DraftResources& resources) {
   const auto& chosen = options.*kOptions;
-  return make_self(chosen.draft, resources,
+  return make_self(options, chosen.draft, resources,
                    std::make_unique<Selector>(chosen.layers, executor_of(resources), resources.costs()));
 }
 
@@ -120,12 +137,14 @@ constexpr auto kMethods = std::to_array<MethodInfo>({
      [](const MethodOptions& options, const DraftResources&) -> std::unique_ptr<DraftMethod> {
        return std::make_unique<SuffixMethod>(options.suffix);
      }},
+    {"draft", "A smaller model (--draft-model)", describe<&MethodOptions::draft>, make_draft,
+     /*uses_model=*/true},
     {"uniform", "The model itself with blocks left out, spread evenly",
      describe<&MethodOptions::uniform>,
      [](const MethodOptions& options, const DraftResources& resources) -> std::unique_ptr<DraftMethod> {
        const int n_layers = executor_of(resources).model().config().n_layers;
        return make_self(
-           options.uniform.draft, resources,
+           options, options.uniform.draft, resources,
            std::make_unique<FixedLayers>(uniform_layers(n_layers, options.uniform.layers.skip)));
      },
      /*uses_model=*/true},
@@ -134,14 +153,14 @@ constexpr auto kMethods = std::to_array<MethodInfo>({
      [](const MethodOptions& options, const DraftResources& resources) -> std::unique_ptr<DraftMethod> {
        const auto& [layers, draft] = options.selfsd;
        return make_self(
-           draft, resources,
+           options, draft, resources,
            std::make_unique<SelfSdSelector>(layers, executor_of(resources).model(), draft.threshold));
      },
      /*uses_model=*/true},
     {"swift", "SWIFT: the model itself with blocks left out, which are searched while it runs",
      describe<&MethodOptions::swift>,
      [](const MethodOptions& options, const DraftResources& resources) -> std::unique_ptr<DraftMethod> {
-       return make_self(options.swift.draft, resources,
+       return make_self(options, options.swift.draft, resources,
                         std::make_unique<SwiftSelector>(options.swift.layers, executor_of(resources),
                                                         resources.costs(), resources.warn));
      },
@@ -150,7 +169,7 @@ constexpr auto kMethods = std::to_array<MethodInfo>({
      describe<&MethodOptions::knnssd>,
      [](const MethodOptions& options, const DraftResources& resources) -> std::unique_ptr<DraftMethod> {
        return make_self(
-           options.knnssd.draft, resources,
+           options, options.knnssd.draft, resources,
            std::make_unique<KnnSelector>(options.knnssd.layers, executor_of(resources).model()));
      },
      /*uses_model=*/true},
@@ -287,11 +306,18 @@ void AutoOptions::describe(OptionVisitor& visitor) {
                 choices);
 }
 
+void DraftModelOptions::describe(OptionVisitor& visitor) {
+  visitor.visit({.name = "model", .help = "The model that drafts: path or name of a GGUF file"}, model,
+                {});
+  draft.describe(visitor);
+}
+
 void UniformOptions::describe(OptionVisitor& visitor) {
   visitor.visit({.name = "skip", .help = "Share of the blocks left out"}, skip, {0.0, 1.0});
 }
 
 void MethodOptions::describe(OptionVisitor& visitor) {
+  lookahead.describe(visitor);
   for (const MethodInfo& method : kMethods) {
     Prefixed prefixed(method.name, visitor);
     method.describe(*this, prefixed);
@@ -315,6 +341,7 @@ std::unique_ptr<DraftMethod> make_method(std::string_view name, const MethodOpti
   Checking checking;
   Prefixed prefixed(method.name, checking);
   method.describe(copy, prefixed);
+  copy.lookahead.describe(checking);
   return method.make(options, resources);
 }
 

@@ -12,6 +12,7 @@
 #include <string_view>
 
 #include "core/option_visitor.h"
+#include "draft/draft_model.h"
 #include "draft/drafter.h"
 #include "draft/jacobi.h"
 #include "draft/pia.h"
@@ -26,6 +27,7 @@
 #include "layers/knnssd.h"
 #include "layers/selfsd.h"
 #include "layers/swift.h"
+#include "lookahead/policies.h"
 
 namespace forerun {
 
@@ -37,6 +39,9 @@ struct DraftResources {
   Executor* executor = nullptr;
   std::function<const Calibration&()> costs = {};
   uint64_t seed = 0;  // of whatever a method picks at random
+  // Loads a model to draft with, by its path or name. Throws Error, also where its vocabulary is
+  // another than the verifying model's.
+  std::function<std::shared_ptr<DraftModel>(const std::string& model)> draft_model = {};
   // Gets what went wrong beside the requests, as one line. May be empty.
   std::function<void(std::string_view)> warn = {};
   // Whether drafts that take passes of the model are made only where they pay.
@@ -53,12 +58,19 @@ struct UniformOptions {
 template <typename LayerOptions>
 struct SelfMethodOptions {
   LayerOptions layers = {};
-  SelfDraftOptions draft = {};
+  ChainOptions draft = {};
 
   void describe(OptionVisitor& visitor) {
     layers.describe(visitor);
     draft.describe(visitor);
   }
+};
+
+struct DraftModelOptions {
+  std::string model = {};  // path or name of a GGUF file
+  ChainOptions draft = {.tokens = 16, .threshold = 0.4, .siblings = false};
+
+  void describe(OptionVisitor& visitor);
 };
 
 struct AutoOptions {
@@ -69,12 +81,13 @@ struct AutoOptions {
 };
 
 // As in KnapSpec's program and its re-implementations of others.
-inline constexpr SelfDraftOptions kExitBelow07 = {.tokens = 10, .threshold = 0.7, .siblings = false};
+inline constexpr ChainOptions kExitBelow07 = {.tokens = 10, .threshold = 0.7, .siblings = false};
 // As in Draft & Verify's notebooks and in KNN-SSD's program.
-inline constexpr SelfDraftOptions kExitBelow08 = {.tokens = 12, .threshold = 0.8, .siblings = false};
+inline constexpr ChainOptions kExitBelow08 = {.tokens = 12, .threshold = 0.8, .siblings = false};
 
 // The options of all methods.
 struct MethodOptions {
+  LookaheadOptions lookahead;  // of all that draft one token after the other
   AutoOptions automatic;
   PldOptions pld;
   RestOptions rest;
@@ -82,6 +95,7 @@ struct MethodOptions {
   JacobiOptions jacobi;
   SssdOptions sssd;
   SuffixOptions suffix;
+  DraftModelOptions draft;
   SelfMethodOptions<UniformOptions> uniform;
   SelfMethodOptions<SelfSdOptions> selfsd = {.draft = kExitBelow08};
   SelfMethodOptions<SwiftOptions> swift;

@@ -20,7 +20,7 @@ class SelfHints : public test::PlantedTest {
   Drafted draft(const RequestView& request, const DraftTree* hint = nullptr) {
     SelfMethod method({.tokens = 12, .threshold = 0}, *executor_,
                       std::make_unique<FixedLayers>(test::without_planted()),
-                      std::make_unique<DraftGate>(kCosts));
+                      {.gate = std::make_unique<DraftGate>(kCosts)});
     const auto drafter = method.begin(request.text());
     drafter->attach(request);
     const std::vector<double> chances(hint != nullptr ? static_cast<size_t>(hint->size()) : 0, 0.99);

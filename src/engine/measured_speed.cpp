@@ -33,8 +33,8 @@ int longest(const std::vector<SearchText>& texts) {
 
 }  // namespace
 
-MeasuredSpeed::MeasuredSpeed(Executor& executor, const Vocabulary& vocabulary,
-                             const SelfDraftOptions& draft, std::vector<SearchText> texts)
+MeasuredSpeed::MeasuredSpeed(Executor& executor, const Vocabulary& vocabulary, const ChainOptions& draft,
+                             std::vector<SearchText> texts)
     : executor_(executor),
       draft_(draft),
       texts_(with_answers(std::move(texts))),

@@ -22,7 +22,7 @@ class MeasuredSpeed final : public LayerObjective {
  public:
   // Both outlive it. The executor's cache has n_cells() free cells or more, which are free again
   // afterwards. Throws Error when no text has an answer.
-  MeasuredSpeed(Executor& executor, const Vocabulary& vocabulary, const SelfDraftOptions& draft,
+  MeasuredSpeed(Executor& executor, const Vocabulary& vocabulary, const ChainOptions& draft,
                 std::vector<SearchText> texts);
   ~MeasuredSpeed() override;
 
@@ -38,7 +38,7 @@ class MeasuredSpeed final : public LayerObjective {
   double answer(const SearchText& text, int n_tokens, const Speculation& speculation);
 
   Executor& executor_;
-  SelfDraftOptions draft_;
+  ChainOptions draft_;
   std::vector<SearchText> texts_;
   Stepper stepper_;
   double plain_rate_ = 0;

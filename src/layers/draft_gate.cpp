@@ -30,7 +30,7 @@ std::optional<DraftPlan> DraftGate::check(const DraftPlan& plan, int n_context, 
     layers_ = plan.layers;
     count_ = {.n_agreed = kFirstTested * plan.agreement.value_or(likely), .n_tested = kFirstTested};
   }
-  const double seconds = cost_factor_ * draft_seconds(costs_, plan.layers, n_context);
+  const double seconds = cost_factor_ * draft_.token_seconds(plan.layers, n_context);
   const int longest = std::min(plan.max_tokens, DraftLengths{}.max);
   const double plain = best_draft(costs_, 0, 0, n_context, {.max = 0}).tokens_per_second;
   const DraftValue value =
@@ -61,15 +61,15 @@ void DraftGate::observe(const ChainOutcome& outcome) {
 }
 
 void DraftGate::observe_cost(const DraftPlan& plan, int n_context, int n_tokens, double seconds) {
-  const double expected = n_tokens * draft_seconds(costs_, plan.layers, n_context);
+  const double expected = n_tokens * draft_.token_seconds(plan.layers, n_context);
   if (expected <= 0) return;
   const double factor = std::clamp(seconds / expected, 1 / kMaxCostFactor, kMaxCostFactor);
   cost_factor_ += (1 - std::pow(1 - kCostRate, n_tokens)) * (factor - cost_factor_);
 }
 
-// Rows of a draft cost one more than another what rows of the whole model do.
+// With layers left out, further rows cost about the same share as with all of them.
 int DraftGate::n_ahead(std::span<const double> chances, int n_context) const {
-  return best_rows(costs_, chances, n_context).n_tokens;
+  return best_rows(*draft_.curve, chances, n_context).n_tokens;
 }
 
 }  // namespace forerun

@@ -1,4 +1,4 @@
-// Whether drafting with some of the model's layers pays, by what became of earlier drafts and
+// Whether drafting with a model, or some of its layers, pays, by what became of earlier drafts and
 // what they took.
 //
 // Drafts of retrieval cost nothing, so that it is enough to prune them; those of the model cost
@@ -12,6 +12,7 @@
 #include <span>
 
 #include "budget/calibration.h"
+#include "budget/draft_cost.h"
 #include "layers/agreement_count.h"
 #include "layers/layer_selector.h"
 
@@ -19,8 +20,10 @@ namespace forerun {
 
 class DraftGate {
  public:
-  // The costs outlive it.
-  explicit DraftGate(const Calibration& costs) : costs_(costs) {}
+  // The costs, of the model that verifies, outlive it.
+  DraftGate(const Calibration& costs, DraftCost draft) : costs_(costs), draft_(std::move(draft)) {}
+  // Of that model itself with layers left out.
+  explicit DraftGate(const Calibration& costs) : DraftGate(costs, self_draft_cost(costs)) {}
 
   // The plan with the length that pays best behind `n_context` tokens; nullopt: none does.
   // `rival`: tokens per second that can be had without it; plain decoding's if lower.
@@ -38,6 +41,7 @@ class DraftGate {
   std::optional<DraftPlan> explore(const DraftPlan& plan);
 
   const Calibration& costs_;
+  DraftCost draft_;
   std::optional<LayerSet> layers_;  // that what follows is about
   AgreementCount count_;
   double cost_factor_ = 1;  // measured over expected

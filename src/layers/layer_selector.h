@@ -12,6 +12,7 @@
 #include <optional>
 
 #include "layers/request_view.h"
+#include "lookahead/lookahead.h"
 #include "model/layer_set.h"
 
 namespace forerun {
@@ -22,14 +23,6 @@ struct DraftPlan {
   int max_tokens = std::numeric_limits<int>::max();
   std::optional<double> threshold = std::nullopt;  // nullopt: the drafter's own
   std::optional<double> agreement = std::nullopt;  // of drafted tokens with the model's, if known
-};
-
-// What became of a drafted chain.
-struct ChainOutcome {
-  int n_tested = 0;  // tokens compared with the model's own: up to the first that differs
-  int n_agreed = 0;
-  int n_drafted = 0;
-  bool is_longest = false;  // no draft has more tokens
 };
 
 class LayerChooser {

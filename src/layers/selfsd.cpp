@@ -1,18 +1,10 @@
 #include "layers/selfsd.h"
 
-#include <algorithm>
-
 #include "core/error.h"
 #include "layers/layer_file.h"
 
 namespace forerun {
 namespace {
-
-constexpr double kWantedShare = 0.9;
-constexpr double kStep = 0.01;
-// How much of what was is kept.
-constexpr double kKeptShare = 0.5;
-constexpr double kKeptThreshold = 0.9;
 
 LayerSet load_layers(const SelfSdOptions& options, const Model& model) {
   if (options.layers.empty()) {
@@ -26,19 +18,6 @@ LayerSet load_layers(const SelfSdOptions& options, const Model& model) {
 }
 
 }  // namespace
-
-void AdaptiveThreshold::observe(const ChainOutcome& outcome) {
-  if (outcome.n_drafted == 0) return;
-  const double share = static_cast<double>(outcome.n_agreed) / outcome.n_drafted;
-  accepted_ = kKeptShare * accepted_ + (1 - kKeptShare) * share;
-  double wanted = value_;
-  if (accepted_ < kWantedShare) {
-    wanted += kStep;
-  } else if (!outcome.is_longest) {
-    wanted -= kStep;
-  }
-  value_ = std::clamp(kKeptThreshold * value_ + (1 - kKeptThreshold) * wanted, 0.0, 1.0);
-}
 
 void SelfSdOptions::describe(OptionVisitor& visitor) {
   visitor.visit({.name = "layers", .help = "File of layers ('forerun layers search' makes one)"}, layers,

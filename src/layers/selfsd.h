@@ -5,8 +5,7 @@
 // (layer_file.h); one that leaves out nothing means that drafting does not pay.
 //
 // Drafts end behind a token that is less probable than a threshold, which follows what becomes
-// of them. As published, but that it stays between 0 and 1. It moves by 0.001 a draft, so it stays
-// with the engine from request to request.
+// of them (lookahead/thresholds.h).
 #pragma once
 
 #include <memory>
@@ -14,23 +13,10 @@
 
 #include "core/option_visitor.h"
 #include "layers/layer_selector.h"
+#include "lookahead/thresholds.h"
 #include "model/model.h"
 
 namespace forerun {
-
-// Draft & Verify's: up while fewer than nine in ten drafted tokens are taken, down while more
-// are and drafts could be longer.
-class AdaptiveThreshold {
- public:
-  explicit AdaptiveThreshold(double first) : value_(first) {}
-
-  double value() const { return value_; }
-  void observe(const ChainOutcome& outcome);
-
- private:
-  double value_;
-  double accepted_ = 0;  // share of drafted tokens, the latest drafts above all
-};
 
 struct SelfSdOptions {
   std::string layers = {};  // the file

@@ -38,6 +38,7 @@ class Model {
   const ModelWeights& weights() const { return weights_; }
   const Architecture& architecture() const { return *architecture_; }
   Device& device() const { return *device_; }
+  const std::shared_ptr<Device>& shared_device() const { return device_; }
 
   // Writes the model's embedding of a token, already scaled: n_embd floats.
   void embed(TokenId token, std::span<float> embedding) const;

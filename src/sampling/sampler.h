@@ -64,6 +64,7 @@ class Sampler {
   // The seed in use: the options', or the one taken from the operating system. It then
   // has 53 bits, so that it survives JSON readers that know only doubles.
   uint64_t seed() const { return seed_; }
+  int n_vocab() const { return n_vocab_; }
 
   // The state after `text` (the prompt: penalties count it too). Empty and free of
   // cost when no penalty is on.

@@ -1,4 +1,4 @@
-#include "engine/slots.h"
+#include "model/slots.h"
 
 #include <algorithm>
 

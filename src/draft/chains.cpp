@@ -1,0 +1,277 @@
+#include "draft/chains.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "core/check.h"
+#include "core/stopwatch.h"
+
+namespace forerun {
+namespace {
+
+// Tokens of one level, by how sure the chain's own is: SWIFT's numbers.
+int level_width(double probability) {
+  if (probability > 0.95) return 1;
+  if (probability > 0.8) return 3;
+  return probability > 0.5 ? 5 : 10;
+}
+
+// The chance that the text comes to `node`, as the draft has it.
+float score_of(const DraftTree& tree, int32_t node) {
+  return node == kRoot ? 1.0f : tree[node].score;
+}
+
+// Draws that have nothing to do with the target's.
+Sampler independent(const Sampler& sampler) {
+  SamplingOptions options = sampler.options();
+  options.seed = sampler.seed() ^ 0x9e3779b97f4a7c15u;
+  return Sampler(options, sampler.n_vocab());
+}
+
+}  // namespace
+
+void ChainOptions::describe(OptionVisitor& visitor) {
+  visitor.visit({.name = "tokens", .help = "Tokens drafted at most"}, tokens, {1, 127});
+  visitor.visit({.name = "threshold", .help = "Stop behind a token that is less probable"}, threshold,
+                {0.0, 1.0});
+  visitor.visit({.name = "siblings", .help = "Draft the next likeliest tokens too"}, siblings);
+}
+
+ChainDrafter::ChainDrafter(DraftMethod& method, const ChainOptions& options, LookaheadPolicy* policy)
+    : method_(method), options_(options), lookahead_(policy != nullptr ? policy->begin() : nullptr) {}
+
+void ChainDrafter::attach(const RequestView& request) {
+  request_ = &request;
+  if (!request.compares_distributions()) return;
+  own_sampler_ = std::make_unique<Sampler>(independent(request.sampler()));
+}
+
+const RequestView& ChainDrafter::request() const {
+  CHECK(request_ != nullptr);
+  return *request_;
+}
+
+void ChainDrafter::draft(const DraftLimits& limits, DraftTree& tree) {
+  const DraftJob job{.drafter = this, .limits = limits, .tree = &tree};
+  method_.draft({&job, 1});
+}
+
+void ChainDrafter::append(std::span<const TokenId> tokens) {
+  if (chain_.empty()) return;
+  const ChainOutcome became = outcome(tokens);
+  chain_.clear();
+  if (lookahead_ != nullptr) lookahead_->observe(became);
+  observe_chain(became);
+}
+
+ChainOutcome ChainDrafter::outcome(std::span<const TokenId> tokens) const {
+  const size_t n = std::min(chain_.size(), tokens.size());
+  const auto differs =
+      std::mismatch(chain_.begin(), chain_.begin() + static_cast<ptrdiff_t>(n), tokens.begin());
+  const auto n_agreed = static_cast<size_t>(differs.first - chain_.begin());
+  return {.n_tested = static_cast<int>(std::min(n, n_agreed + 1)),
+          .n_agreed = static_cast<int>(n_agreed),
+          .n_drafted = static_cast<int>(chain_.size()),
+          .is_longest = chain_.size() >= static_cast<size_t>(options_.tokens)};
+}
+
+ChainGrower::ChainGrower(const ChainOptions& options, Executor& executor, DraftGate* gate,
+                         const DraftCost* cost)
+    : options_(options), executor_(executor), gate_(gate), cost_(cost) {}
+
+void ChainGrower::begin(const Start& start) {
+  CHECK(!start.unread.empty());
+  ChainDrafter& drafter = *start.drafter;
+  const RequestView& request = drafter.request();
+  drafter.chain_.clear();
+  // A rule of its own takes the place of the plan's numbers.
+  const bool has_rule = drafter.lookahead_ != nullptr;
+  const int planned = has_rule ? options_.tokens : std::min(options_.tokens, start.plan.max_tokens);
+  chains_.push_back({.start = start,
+                     .max_tokens = std::min(planned, start.job->limits.max_depth),
+                     .state = request.state(),
+                     .next = {start.unread.begin(), start.unread.end()},
+                     .cell = std::nullopt,
+                     .hint_end = start.job->hint != nullptr ? kRoot : DraftTree::kNone});
+  if (!has_rule) return;
+  const int n_context = drafter.n_context();
+  drafter.lookahead_->begin(
+      {.n_context = n_context,
+       .token_seconds = cost_ != nullptr ? cost_->token_seconds(start.plan.layers, n_context) : 0});
+}
+
+void ChainGrower::run() {
+  for (;;) {
+    const auto open = std::find_if(chains_.begin(), chains_.end(),
+                                   [](const Chain& chain) { return !chain.is_complete; });
+    if (open == chains_.end()) break;
+    forward(open->start.plan.layers);
+  }
+  chains_.clear();
+}
+
+// All chains with these layers grow by a token or more.
+void ChainGrower::forward(const LayerSet& layers) {
+  pass_.rows.clear();
+  pass_.layers = layers;
+  for (Chain& chain : chains_) {
+    chain.n_rows = 0;
+    if (!chain.is_complete && chain.start.plan.layers == layers) add_rows(chain);
+  }
+  if (pass_.rows.empty()) return;
+  const Stopwatch watch;
+  const PassResult& result = executor_.forward(pass_);
+  for (Chain& chain : chains_) {
+    if (chain.n_rows == 0) continue;
+    const int n_before = chain.tree().depth(chain.end);
+    take_rows(chain, result);
+    // What is shared by several requests says nothing of what one takes.
+    if (gate_ == nullptr || chain.n_rows < pass_.rows.size()) continue;
+    const int n_grown = chain.tree().depth(chain.end) - n_before + (chain.is_complete ? 1 : 0);
+    gate_->observe_cost(chain.start.plan, chain.n_context(), n_grown, watch.seconds());
+  }
+}
+
+// What is to be read, and what may follow that.
+void ChainGrower::add_rows(Chain& chain) {
+  const SequenceId sequence = chain.start.sequence;
+  chain.first_row = pass_.rows.size();
+  for (const TokenId token : chain.next) {
+    const auto cell = executor_.cells().extend(
+        sequence, pass_.rows.size() == chain.first_row ? chain.cell : pass_.rows.back().node);
+    if (!cell) {
+      pass_.rows.resize(chain.first_row);
+      chain.is_complete = true;
+      return;
+    }
+    pass_.rows.push_back({.sequence = sequence, .node = *cell, .token = token});
+  }
+  pass_.rows.back().logits = true;
+  if (gate_ != nullptr && chain.hint_end != DraftTree::kNone) add_hinted_rows(chain);
+  chain.n_rows = pass_.rows.size() - chain.first_row;
+}
+
+// Along the hint's likeliest path, as far as that is worth its rows.
+void ChainGrower::add_hinted_rows(Chain& chain) {
+  const DraftJob& job = *chain.start.job;
+  const DraftTree& hint = *job.hint;
+  const auto chance = [&](int32_t node) { return job.hint_chances[static_cast<size_t>(node)]; };
+  const double reached = chain.hint_end == kRoot ? 1 : chance(chain.hint_end);
+  const int n_left = chain.max_tokens - chain.tree().depth(chain.end) - 1;
+  path_.clear();
+  path_chances_.clear();
+  for (int32_t at = chain.hint_end; static_cast<int>(path_.size()) < n_left && reached > 0;) {
+    int32_t best = hint.first_child(at);
+    if (best == DraftTree::kNone) break;
+    for (int32_t child = best; child != DraftTree::kNone; child = hint.next_sibling(child)) {
+      if (chance(child) > chance(best)) best = child;
+    }
+    path_.push_back(best);
+    path_chances_.push_back(std::min(1.0, chance(best) / reached));
+    at = best;
+  }
+  path_.resize(static_cast<size_t>(gate_->n_ahead(path_chances_, chain.n_context())));
+  // Every chain has room for a row of its own.
+  const auto max_rows = static_cast<size_t>(executor_.max_rows());
+  if (pass_.rows.size() + path_.size() + chains_.size() > max_rows) return;
+  for (const int32_t node : path_) {
+    const auto cell = executor_.cells().extend(chain.start.sequence, pass_.rows.back().node);
+    if (!cell) return;
+    pass_.rows.push_back(
+        {.sequence = chain.start.sequence, .node = *cell, .token = hint[node].token, .logits = true});
+  }
+}
+
+void ChainGrower::take_rows(Chain& chain, const PassResult& result) {
+  const size_t n_next = chain.next.size();
+  for (size_t i = 0; i < chain.n_rows && !chain.is_complete; ++i) {
+    const Row& row = pass_.rows[chain.first_row + i];
+    // Rows behind what was to be read are on the path as long as they are what was drawn.
+    if (i >= n_next && row.token != chain.next.back()) return;
+    chain.cell = row.node;
+    if (chain.start.read != nullptr) chain.start.read->push_back({row.token, row.node});
+    if (i + 1 >= n_next) grow(chain, result.logits(chain.first_row + i));
+  }
+}
+
+void ChainGrower::grow(Chain& chain, std::span<const float> all_logits) {
+  ChainDrafter& drafter = *chain.start.drafter;
+  DraftTree& tree = chain.tree();
+  const int depth = tree.depth(chain.end) + 1;
+  const Position position{chain.n_context() + depth - 1};
+  const Sampler* own = drafter.own_sampler_.get();
+  const Sampler& sampler = own != nullptr ? *own : drafter.request().sampler();
+  const std::span<const float> logits = fitted(all_logits, sampler.n_vocab());
+  const Distribution& distribution = sampler.distribution(logits, chain.state, scratch_);
+  const TokenId token = sampler.draw(distribution, position);
+  if (own != nullptr) tree.set_distribution(chain.end, distribution);
+
+  const float max = largest(logits);
+  const double total = sum_exp(logits, max, 1.0f);
+  const auto index = static_cast<size_t>(to_int(token));
+  const double probability = std::exp(static_cast<double>(clean(logits[index]) - max)) / total;
+  const float score = score_of(tree, chain.end);
+  const DraftNode spine{.token = token,
+                        .parent = chain.end,
+                        .score = score * static_cast<float>(probability),
+                        .source = DraftSource::kModel};
+  const int32_t node = tree.add(spine);
+  drafter.chain_.push_back(token);
+  if (options_.siblings && own == nullptr) add_siblings(chain, logits, spine, total);
+
+  const auto n_prompt = static_cast<int>(drafter.request().n_prompt());
+  chain.is_complete = ends(chain, {.logits = logits,
+                                   .max_logit = max,
+                                   .total = total,
+                                   .token = token,
+                                   .probability = probability,
+                                   .depth = depth,
+                                   .n_answer = chain.n_context() - n_prompt + depth - 1});
+  if (chain.is_complete) return;
+  chain.end = node;
+  chain.next.assign(1, token);
+  chain.state.accept(token);
+  if (chain.hint_end != DraftTree::kNone) {
+    chain.hint_end = chain.start.job->hint->find_child(chain.hint_end, token).value_or(DraftTree::kNone);
+  }
+}
+
+bool ChainGrower::ends(const Chain& chain, const DraftedToken& token) const {
+  Lookahead* lookahead = chain.start.drafter->lookahead_.get();
+  const double threshold = chain.start.plan.threshold.value_or(options_.threshold);
+  const bool goes_on = lookahead != nullptr ? lookahead->goes_on(token) : token.probability >= threshold;
+  return !goes_on || token.depth >= chain.max_tokens ||
+         chain.tree().size() >= chain.start.job->limits.max_nodes;
+}
+
+void ChainGrower::add_siblings(Chain& chain, std::span<const float> logits, const DraftNode& spine,
+                               double total) {
+  DraftTree& tree = chain.tree();
+  const float score = score_of(tree, chain.end);
+  const int n = std::min(level_width(score > 0 ? spine.score / score : 0),
+                         chain.start.job->limits.max_nodes - tree.size() + 1);
+  if (n < 2) return;
+  select_top(logits, static_cast<size_t>(n), selection_, likeliest_);
+  int n_added = 1;
+  for (const ScoredToken& likely : likeliest_) {
+    if (likely.token == spine.token) continue;
+    if (n_added++ == n) return;
+    const double probability =
+        std::exp(static_cast<double>(likely.logit - likeliest_.front().logit)) / total;
+    tree.add({.token = likely.token,
+              .parent = chain.end,
+              .score = score * static_cast<float>(probability),
+              .source = DraftSource::kModel});
+  }
+}
+
+std::span<const float> ChainGrower::fitted(std::span<const float> logits, int n_vocab) {
+  const auto n = static_cast<size_t>(n_vocab);
+  if (logits.size() >= n) return logits.first(n);
+  fitted_.assign(n, -std::numeric_limits<float>::infinity());
+  std::ranges::copy(logits, fitted_.begin());
+  return fitted_;
+}
+
+}  // namespace forerun

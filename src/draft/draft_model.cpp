@@ -1,0 +1,124 @@
+#include "draft/draft_model.h"
+
+#include <algorithm>
+
+#include "core/check.h"
+
+namespace forerun {
+namespace {
+
+// A draft's first pass reads at most so many tokens of the text; more are read before.
+constexpr size_t kMostUnread = 16;
+
+}  // namespace
+
+DraftCost draft_model_cost(const DraftModel& draft) {
+  const CostCurve& curve = draft.costs().curve;
+  return {.token_seconds = [&curve](const LayerSet& /*layers*/,
+                                    int n_context) { return curve.pass(1, n_context); },
+          .curve = &curve};
+}
+
+class DraftModelMethod::ModelDrafter final : public ChainDrafter {
+ public:
+  ModelDrafter(DraftModelMethod& method, std::span<const TokenId> prompt)
+      : ChainDrafter(method, method.options_, method.control_.lookahead.get()),
+        method_(method),
+        slot_(method.slots_.acquire(prompt)) {}
+  ~ModelDrafter() override {
+    if (slot_ == nullptr) return;
+    forget_draft();
+    method_.slots_.release(*slot_);
+  }
+
+  void append(std::span<const TokenId> tokens) override {
+    ChainDrafter::append(tokens);
+    keep_read();
+  }
+
+  bool has_slot() const { return slot_ != nullptr; }
+  Slot& slot() { return *slot_; }
+  std::vector<ChainGrower::Read>& read() { return read_; }
+  std::span<const TokenId> unread() const { return request().text().subspan(slot_->text.size()); }
+
+  // Of a draft that nothing became of.
+  void forget_draft() {
+    if (read_.empty()) return;
+    method_.draft_->executor->cells().rollback(slot_->sequence);
+    read_.clear();
+  }
+
+ private:
+  void observe_chain(const ChainOutcome& outcome) override {
+    if (method_.control_.gate != nullptr) method_.control_.gate->observe(outcome);
+  }
+
+  // What was read and is text now is committed.
+  void keep_read() {
+    if (read_.empty()) return;
+    const auto text = unread();
+    std::vector<NodeId> path;
+    for (size_t i = 0; i < std::min(read_.size(), text.size()) && read_[i].token == text[i]; ++i) {
+      path.push_back(read_[i].cell);
+    }
+    if (path.empty()) return forget_draft();
+    method_.draft_->executor->cells().commit(slot_->sequence, path);
+    slot_->text.insert(slot_->text.end(), text.begin(),
+                       text.begin() + static_cast<ptrdiff_t>(path.size()));
+    read_.clear();
+  }
+
+  DraftModelMethod& method_;
+  Slot* slot_;                           // nullptr: all are taken
+  std::vector<ChainGrower::Read> read_;  // by the latest draft, in scratch cells
+};
+
+DraftModelMethod::DraftModelMethod(const ChainOptions& options, std::shared_ptr<DraftModel> draft,
+                                   DraftControl control)
+    : options_(options),
+      draft_(std::move(draft)),
+      control_(std::move(control)),
+      slots_(*draft_->executor, draft_->n_slots, draft_->n_context),
+      grower_(options, *draft_->executor, control_.gate.get(),
+              control_.cost ? &*control_.cost : nullptr),
+      plan_{.layers = LayerSet::full(draft_->model->config().n_layers)} {}
+
+DraftModelMethod::~DraftModelMethod() = default;
+
+std::unique_ptr<Drafter> DraftModelMethod::begin(std::span<const TokenId> prompt) {
+  return std::make_unique<ModelDrafter>(*this, prompt);
+}
+
+void DraftModelMethod::draft(std::span<const DraftJob> jobs) {
+  for (const DraftJob& job : jobs) {
+    auto& drafter = static_cast<ModelDrafter&>(*job.drafter);
+    if (!drafter.has_slot()) continue;
+    drafter.forget_draft();
+    std::optional<DraftPlan> plan = plan_;
+    if (control_.gate != nullptr)
+      plan = control_.gate->check(*plan, drafter.n_context(), job.rival_rate);
+    if (!plan || plan->max_tokens <= 0 || !catch_up(drafter)) continue;
+    grower_.begin({.drafter = &drafter,
+                   .job = &job,
+                   .plan = *plan,
+                   .sequence = drafter.slot().sequence,
+                   .unread = drafter.unread(),
+                   .read = &drafter.read()});
+  }
+  grower_.run();
+}
+
+bool DraftModelMethod::catch_up(ModelDrafter& drafter) {
+  Slot& slot = drafter.slot();
+  const auto room = static_cast<size_t>(draft_->n_context);
+  if (drafter.request().text().size() + static_cast<size_t>(options_.tokens) > room) return false;
+  while (drafter.unread().size() > kMostUnread) {
+    const auto unread = drafter.unread();
+    const size_t n = std::min(unread.size() - 1, static_cast<size_t>(draft_->executor->max_rows()));
+    if (!draft_->executor->read(slot.sequence, unread.first(n))) return false;
+    slot.text.insert(slot.text.end(), unread.begin(), unread.begin() + static_cast<ptrdiff_t>(n));
+  }
+  return true;
+}
+
+}  // namespace forerun

@@ -1,0 +1,61 @@
+// How far ahead to draft: the seam that every stopping rule implements.
+//
+// After each drafted token a Lookahead says whether to draft another one; what was drafted so far
+// is verified otherwise, that token included. It serves any drafter that drafts one token after
+// the other: the model with layers left out, and a model of its own.
+//
+// A LookaheadPolicy belongs to a drafting method and holds what requests share (a threshold that
+// adapts, what was learnt of acceptance). It makes a Lookahead for each request.
+//
+// Not thread-safe.
+#pragma once
+
+#include <memory>
+#include <span>
+
+#include "core/ids.h"
+
+namespace forerun {
+
+// A token, and what it was drawn from: the draft's own distribution, before temperature.
+struct DraftedToken {
+  std::span<const float> logits;
+  float max_logit;  // the largest of them
+  double total;     // the sum of exp(logit - max_logit)
+  TokenId token;
+  double probability;
+  int depth;     // 1: the first of its draft
+  int n_answer;  // tokens of the answer before this one, those of the draft included
+};
+
+// Where a draft begins.
+struct DraftStart {
+  int n_context = 0;         // tokens of the text
+  double token_seconds = 0;  // what drafting one takes; 0: nobody asked
+};
+
+// What became of a drafted chain.
+struct ChainOutcome {
+  int n_tested = 0;  // tokens compared with the model's own: up to the first that differs
+  int n_agreed = 0;
+  int n_drafted = 0;
+  bool is_longest = false;  // no draft has more tokens
+};
+
+class Lookahead {
+ public:
+  virtual ~Lookahead() = default;
+  virtual void begin(const DraftStart& /*start*/) {}
+  virtual bool goes_on(const DraftedToken& token) = 0;
+  // Of the latest draft.
+  virtual void observe(const ChainOutcome& /*outcome*/) {}
+};
+
+class LookaheadPolicy {
+ public:
+  virtual ~LookaheadPolicy() = default;
+  // The policy outlives what it returns.
+  virtual std::unique_ptr<Lookahead> begin() = 0;
+};
+
+}  // namespace forerun

@@ -1,0 +1,65 @@
+#include "lookahead/policies.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <vector>
+
+#include "core/error.h"
+#include "lookahead/cost.h"
+#include "lookahead/thresholds.h"
+
+namespace forerun {
+namespace {
+
+constexpr auto kPolicies = std::to_array<LookaheadInfo>({
+    {"own", "As the drafting method does it"},
+    {"cost", "While further tokens are worth what they take, by what was learnt and measured"},
+    {"fixed", "The same number of tokens each time"},
+    {"heuristic", "Two more where all were taken, else one less"},
+    {"confidence", "Until a token is less probable than a threshold"},
+    {"adaptive", "The same, the threshold follows the share that is taken"},
+    {"roc", "The same, the threshold that would have been best so far"},
+    {"perplexity", "Until the draft's perplexity is above a threshold"},
+});
+
+std::vector<std::string_view> names() {
+  std::vector<std::string_view> names;
+  for (const LookaheadInfo& policy : kPolicies) names.push_back(policy.name);
+  return names;
+}
+
+}  // namespace
+
+std::span<const LookaheadInfo> lookahead_policies() {
+  return kPolicies;
+}
+
+void LookaheadOptions::describe(OptionVisitor& visitor) {
+  visitor.visit({.name = "lookahead", .help = "When to stop drafting, with a model that drafts"}, policy,
+                names());
+  visitor.visit({.name = "lookahead-tokens", .help = "fixed: tokens of a draft; heuristic: at first"},
+                tokens, {1, 127});
+  visitor.visit({.name = "lookahead-threshold", .help = "confidence; adaptive and roc: at first"},
+                threshold, {0.0, 1.0});
+  visitor.visit({.name = "lookahead-perplexity", .help = "perplexity: that ends a draft"}, perplexity,
+                {1.0, 1e6});
+}
+
+std::unique_ptr<LookaheadPolicy> make_lookahead(const LookaheadOptions& options,
+                                                const std::function<const Calibration&()>& costs) {
+  const std::string& name = options.policy;
+  if (name == "own") return nullptr;
+  if (name == "cost") return std::make_unique<CostLookahead>(costs());
+  if (name == "fixed") return std::make_unique<FixedLength>(options.tokens);
+  if (name == "heuristic") return std::make_unique<HeuristicLength>(options.tokens);
+  if (name == "confidence") return std::make_unique<ConfidenceThreshold>(options.threshold);
+  if (name == "adaptive") return std::make_unique<AdaptiveConfidence>(options.threshold);
+  if (name == "roc") return std::make_unique<RocConfidence>(options.threshold);
+  if (name == "perplexity") return std::make_unique<PerplexityThreshold>(options.perplexity);
+  fail(ErrorCode::kInvalidArgument, "there is no lookahead '{}': choose one of {}", name,
+       fmt::join(names(), ", "));
+}
+
+}  // namespace forerun

@@ -1,0 +1,165 @@
+// A second model drafts. With the same weights in another type nearly all it drafts is right,
+// whatever the sampling: which it is only if its cache follows the text.
+#include <forerun/engine.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "support/model_files.h"
+
+namespace forerun {
+namespace {
+
+using namespace test;
+
+EngineOptions engine_options(const std::string& model, int n_parallel = 1) {
+  EngineOptions options;
+  options.model = model_file(model).string();
+  options.device = "cpu";
+  options.n_threads = 1;
+  options.pin_threads = false;
+  options.n_context = 256;
+  options.n_parallel = n_parallel;
+  options.speculation.method = "none";
+  return options;
+}
+
+SpeculationOptions drafting(const std::string& model, const std::string& accept = "match") {
+  SpeculationOptions options;
+  options.method = "draft";
+  options.accept = accept;
+  options.options = {
+      {"draft-model", model_file(model).string()}, {"draft-threshold", "0"}, {"draft-tokens", "5"}};
+  return options;
+}
+
+Request request_for(const Engine& engine, const std::string& prompt, float temperature, uint64_t seed) {
+  Request request{.prompt = engine.tokenize(prompt)};
+  request.options.max_tokens = 60;
+  request.options.ignore_eos = true;
+  request.options.sampling.temperature = temperature;
+  request.options.sampling.seed = seed;
+  return request;
+}
+
+// Longer than what a draft's first pass reads.
+const std::string kLong =
+    "The moon and the sea were talking about the weather, and the sea said that it had seen many a "
+    "storm, but none like the one that came when the old ship went down with all its lanterns lit.";
+
+TEST(DraftModel, TheSameWeightsAgree) {
+  Engine engine(engine_options("tiny-llama-f32"));
+  const SpeculationId id = engine.add_speculation(drafting("tiny-llama-f16"));
+  for (const std::string& prompt : {std::string("The sea"), kLong, kLong + " And then"}) {
+    for (const float temperature : {0.0f, 1.0f}) {
+      Request request = request_for(engine, prompt, temperature, 5);
+      request.options.sampling.repeat_penalty = 1.1f;
+      const Generation plain = engine.generate(request);
+      request.speculation = id;
+      const Generation drafted = engine.generate(request);
+      EXPECT_EQ(drafted.tokens, plain.tokens);
+      EXPECT_GT(drafted.speculation.accept_rate(), 0.9) << prompt << ", temperature " << temperature;
+      EXPECT_GT(drafted.speculation.tokens_per_step(), 4);
+    }
+  }
+}
+
+TEST(DraftModel, ThePapersRulesTakeMostOfIt) {
+  Engine engine(engine_options("tiny-llama-f32"));
+  for (const char* accept : {"leviathan", "rejection"}) {
+    Request request = request_for(engine, kLong, 1.0f, 6);
+    request.speculation = engine.add_speculation(drafting("tiny-llama-f16", accept));
+    EXPECT_GT(engine.generate(request).speculation.accept_rate(), 0.9) << accept;
+  }
+}
+
+// More requests than slots, some of which draft while others read their prompts.
+TEST(DraftModel, RequestsDraftTogether) {
+  Engine engine(engine_options("tiny-llama-f32", 3));
+  const SpeculationId id = engine.add_speculation(drafting("tiny-llama-f16"));
+  std::vector<Generation> plain;
+  std::vector<RequestId> ids;
+  for (uint64_t seed = 1; seed <= 7; ++seed) {
+    Request request = request_for(engine, seed % 2 == 0 ? kLong : "The moon", 1.0f, seed);
+    request.options.max_tokens = 20 + 7 * static_cast<int>(seed);
+    plain.push_back(engine.generate(request));
+    request.speculation = id;
+    ids.push_back(engine.submit(request));
+  }
+  while (engine.step()) {
+  }
+  for (size_t i = 0; i < ids.size(); ++i) {
+    const Generation drafted = engine.take(ids[i]).value();
+    EXPECT_EQ(drafted.tokens, plain[i].tokens) << i;
+    EXPECT_GT(drafted.speculation.accept_rate(), 0.9) << i;
+  }
+}
+
+// Other weights: nearly nothing is right, and nothing is wrong.
+TEST(DraftModel, AStrangerDoesNoHarm) {
+  Engine engine(engine_options("tiny-llama-f32"));
+  const SpeculationId id = engine.add_speculation(drafting("tiny-llama"));
+  Request request = request_for(engine, kLong, 1.0f, 9);
+  const Generation plain = engine.generate(request);
+  request.speculation = id;
+  const Generation drafted = engine.generate(request);
+  EXPECT_EQ(drafted.tokens, plain.tokens);
+  EXPECT_LT(drafted.speculation.accept_rate(), 0.3);
+}
+
+// To the last token of the context, and cancelled half way.
+TEST(DraftModel, EndsWherePlainDecodingEnds) {
+  EngineOptions options = engine_options("tiny-llama-f32");
+  options.n_context = 140;
+  Engine engine(options);
+  const SpeculationId id = engine.add_speculation(drafting("tiny-llama-f16"));
+  Request request = request_for(engine, kLong, 0.0f, 1);
+  request.options.max_tokens = 1000;
+  const Generation plain = engine.generate(request);
+  EXPECT_EQ(plain.stop_reason, StopReason::kContextFull);
+  request.speculation = id;
+  const Generation drafted = engine.generate(request);
+  EXPECT_EQ(drafted.tokens, plain.tokens);
+  EXPECT_EQ(drafted.stop_reason, StopReason::kContextFull);
+  int n_asked = 0;
+  request.is_cancelled = [&] { return ++n_asked > 3; };
+  EXPECT_EQ(engine.generate(request).stop_reason, StopReason::kCancelled);
+  request.is_cancelled = {};
+  EXPECT_EQ(engine.generate(request).tokens, plain.tokens);
+}
+
+std::string error_of(Engine& engine, const SpeculationOptions& options) {
+  try {
+    engine.add_speculation(options);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(DraftModel, WhatCannotDraftIsAnErrorThatSaysWhy) {
+  Engine engine(engine_options("tiny-llama-f32"));
+  const auto contains = [](const std::string& text, const char* part) {
+    return text.find(part) != std::string::npos;
+  };
+  EXPECT_PRED2(contains, error_of(engine, drafting("tiny-llama-f32")), "is the model itself");
+  EXPECT_PRED2(contains, error_of(engine, drafting("tiny-gemma3")), "its token 0 is '<pad>'");
+  EXPECT_PRED2(contains, error_of(engine, {.method = "draft"}), "--draft-model");
+  EXPECT_PRED2(contains,
+               error_of(engine, {.method = "draft", .options = {{"draft-model", "no-such-model"}}}),
+               "no-such-model");
+}
+
+TEST(DraftModel, ALargerOneIsAWarning) {
+  std::vector<std::string> warnings;
+  EngineOptions options = engine_options("tiny-llama-q8_0");
+  options.warn = [&](std::string_view line) { warnings.emplace_back(line); };
+  Engine engine(options);
+  engine.add_speculation(drafting("tiny-llama-f32"));
+  ASSERT_EQ(warnings.size(), 1u);
+  EXPECT_NE(warnings.front().find("larger"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace forerun
