@@ -38,8 +38,12 @@ void ChainOptions::describe(OptionVisitor& visitor) {
   visitor.visit({.name = "siblings", .help = "Draft the next likeliest tokens too"}, siblings);
 }
 
-ChainDrafter::ChainDrafter(DraftMethod& method, const ChainOptions& options, LookaheadPolicy* policy)
-    : method_(method), options_(options), lookahead_(policy != nullptr ? policy->begin() : nullptr) {}
+ChainDrafter::ChainDrafter(DraftMethod& method, const ChainOptions& options, LookaheadPolicy* policy,
+                           DraftGate* gate)
+    : method_(method),
+      options_(options),
+      gate_(gate),
+      lookahead_(policy != nullptr ? policy->begin() : nullptr) {}
 
 void ChainDrafter::attach(const RequestView& request) {
   request_ = &request;
@@ -52,6 +56,10 @@ const RequestView& ChainDrafter::request() const {
   return *request_;
 }
 
+double ChainDrafter::expected_rate() const {
+  return gate_ != nullptr ? gate_->expected_rate(n_context()) : 0;
+}
+
 void ChainDrafter::draft(const DraftLimits& limits, DraftTree& tree) {
   const DraftJob job{.drafter = this, .limits = limits, .tree = &tree};
   method_.draft({&job, 1});
@@ -62,6 +70,7 @@ void ChainDrafter::append(std::span<const TokenId> tokens) {
   const ChainOutcome became = outcome(tokens);
   chain_.clear();
   if (lookahead_ != nullptr) lookahead_->observe(became);
+  if (gate_ != nullptr) gate_->observe(became);
   observe_chain(became);
 }
 

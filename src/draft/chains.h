@@ -46,12 +46,15 @@ class ChainDrafter : public Drafter {
   // It sees the request's text; what is left to do is to learn from it.
   void append(std::span<const TokenId> tokens) override;
 
+  double expected_rate() const override;
+
   const RequestView& request() const;
   int n_context() const { return static_cast<int>(request().text().size()); }
 
  protected:
-  // Both outlive it; the policy may be nullptr.
-  ChainDrafter(DraftMethod& method, const ChainOptions& options, LookaheadPolicy* policy);
+  // All outlive it; the policy and the gate may be nullptr.
+  ChainDrafter(DraftMethod& method, const ChainOptions& options, LookaheadPolicy* policy,
+               DraftGate* gate);
   // What became of the latest chain.
   virtual void observe_chain(const ChainOutcome& /*outcome*/) {}
 
@@ -62,6 +65,7 @@ class ChainDrafter : public Drafter {
 
   DraftMethod& method_;
   ChainOptions options_;
+  DraftGate* gate_;
   const RequestView* request_ = nullptr;
   std::unique_ptr<Lookahead> lookahead_;  // nullptr: a threshold
   std::unique_ptr<Sampler> own_sampler_;  // nullptr: the target's

@@ -22,7 +22,8 @@ DraftCost draft_model_cost(const DraftModel& draft) {
 class DraftModelMethod::ModelDrafter final : public ChainDrafter {
  public:
   ModelDrafter(DraftModelMethod& method, std::span<const TokenId> prompt)
-      : ChainDrafter(method, method.options_, method.control_.lookahead.get()),
+      : ChainDrafter(method, method.options_, method.control_.lookahead.get(),
+                     method.control_.gate.get()),
         method_(method),
         slot_(method.slots_.acquire(prompt)) {}
   ~ModelDrafter() override {
@@ -49,10 +50,6 @@ class DraftModelMethod::ModelDrafter final : public ChainDrafter {
   }
 
  private:
-  void observe_chain(const ChainOutcome& outcome) override {
-    if (method_.control_.gate != nullptr) method_.control_.gate->observe(outcome);
-  }
-
   // What was read and is text now is committed.
   void keep_read() {
     if (read_.empty()) return;

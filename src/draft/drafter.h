@@ -50,6 +50,10 @@ class Drafter {
   // The text grew by these tokens.
   virtual void append(std::span<const TokenId> tokens) = 0;
 
+  // Tokens per second that its drafts are expected to bring now; 0: nothing is known. For methods
+  // whose drafts take time.
+  virtual double expected_rate() const { return 0; }
+
   // The request ended in good order; others may learn from its text.
   virtual void finish() {}
 };

@@ -5,67 +5,14 @@
 #include <vector>
 
 #include "core/test_tokens.h"
+#include "draft/scripted_method.h"
 
 namespace forerun {
 namespace {
 
-// A request of which a hybrid needs to know the length alone.
-class ShortText final : public RequestView {
- public:
-  std::span<const TokenId> text() const override { return text_; }
-  size_t n_prompt() const override { return text_.size(); }
-  SequenceId sequence() const override { return SequenceId{0}; }
-  const Sampler& sampler() const override { return sampler_; }
-  const SamplerState& state() const override { return state_; }
-  bool compares_distributions() const override { return false; }
-
- private:
-  std::vector<TokenId> text_ = ids({1, 2, 3});
-  Sampler sampler_{{}, 100};
-  SamplerState state_ = sampler_.state_after(text_);
-};
-
-// Proposes what it is told to.
-struct Script {
-  std::vector<std::vector<int>> chains;
-  DraftSource source = DraftSource::kInput;
-  bool draws = false;
-  std::vector<DraftJob> jobs = {};  // that were asked of it
-};
-
-class ScriptedMethod final : public DraftMethod {
- public:
-  explicit ScriptedMethod(Script& script) : script_(script) {}
-  std::unique_ptr<Drafter> begin(std::span<const TokenId> /*prompt*/) override {
-    return std::make_unique<ScriptedDrafter>(script_);
-  }
-  void draft(std::span<const DraftJob> jobs) override {
-    script_.jobs.insert(script_.jobs.end(), jobs.begin(), jobs.end());
-    DraftMethod::draft(jobs);
-  }
-
- private:
-  class ScriptedDrafter final : public Drafter {
-   public:
-    explicit ScriptedDrafter(const Script& script) : script_(script) {}
-    void draft(const DraftLimits& limits, DraftTree& tree) override {
-      if (script_.draws) tree.set_distribution(kRoot, {});
-      for (const auto& chain : script_.chains) {
-        int32_t at = kRoot;
-        for (const int token : chain) {
-          if (tree.size() == limits.max_nodes) return;
-          at =
-              tree.add({.token = TokenId{token}, .parent = at, .score = 0.5f, .source = script_.source});
-        }
-      }
-    }
-    void append(std::span<const TokenId> /*tokens*/) override {}
-
-   private:
-    const Script& script_;
-  };
-  Script& script_;
-};
+using test::Script;
+using test::ScriptedMethod;
+using test::ShortText;
 
 class HybridTest : public ::testing::Test {
  protected:

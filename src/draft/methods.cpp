@@ -14,6 +14,7 @@
 #include "core/error.h"
 #include "draft/hybrid.h"
 #include "draft/mixed.h"
+#include "draft/rivals.h"
 
 namespace forerun {
 namespace {
@@ -77,8 +78,8 @@ std::unique_ptr<DraftMethod> make_self(const MethodOptions& options, const Draft
 constexpr double kLargestShare = 0.005;
 
 // What `auto` drafts with: continuations from the text and from datastores, those of the
-// longest match in the text, and the model itself. Which of them pay is for the budget and the
-// gate to say.
+// longest match in the text, a smaller model, if the user names one, and the model itself. Which of them
+// pay is for the budget and the gate to say.
 std::unique_ptr<DraftMethod> make_auto(const MethodOptions& given, const DraftResources& resources) {
   MethodOptions options = given;
   // More than its authors draft: the budget prunes. Answers are kept in datastores, if the
@@ -90,20 +91,26 @@ std::unique_ptr<DraftMethod> make_auto(const MethodOptions& given, const DraftRe
   texts.push_back(make_method("sssd", options, resources));
   texts.push_back(make_method("suffix", options, resources));
   auto mixed = std::make_unique<MixedMethod>(std::move(texts));
-  if (given.automatic.layers == "none") return mixed;
+  const bool drafts_itself = given.automatic.layers != "none";
+  if (!drafts_itself && given.draft.model.empty()) return mixed;
   for (double* share : {&options.swift.layers.share, &options.knapspec.layers.when.share,
                         &options.clasp.layers.when.share, &options.del.layers.when.share}) {
     *share = std::min(*share, kLargestShare);
   }
   DraftResources gated = resources;
   gated.gates = true;
+  std::vector<std::unique_ptr<DraftMethod>> models;
+  if (!given.draft.model.empty()) models.push_back(make_method("draft", options, gated));
+  if (drafts_itself) models.push_back(make_method(given.automatic.layers, options, gated));
   return std::make_unique<HybridMethod>(
-      std::move(mixed), make_method(given.automatic.layers, options, gated), resources.costs());
+      std::move(mixed),
+      models.size() == 1 ? std::move(models.front()) : std::make_unique<RivalsMethod>(std::move(models)),
+      resources.costs());
 }
 
 constexpr auto kMethods = std::to_array<MethodInfo>({
     {"auto", "Whatever pays here, or nothing", describe<&MethodOptions::automatic>, make_auto,
-     /*uses_model=*/true},
+     DraftsWith::kModels},
     {"none", "No drafts: one token per pass", [](MethodOptions&, OptionVisitor&) {},
      [](const MethodOptions&, const DraftResources&) -> std::unique_ptr<DraftMethod> {
        return std::make_unique<NoMethod>();
@@ -138,7 +145,7 @@ constexpr auto kMethods = std::to_array<MethodInfo>({
        return std::make_unique<SuffixMethod>(options.suffix);
      }},
     {"draft", "A smaller model (--draft-model)", describe<&MethodOptions::draft>, make_draft,
-     /*uses_model=*/true},
+     DraftsWith::kModels},
     {"uniform", "The model itself with blocks left out, spread evenly",
      describe<&MethodOptions::uniform>,
      [](const MethodOptions& options, const DraftResources& resources) -> std::unique_ptr<DraftMethod> {
@@ -147,7 +154,7 @@ constexpr auto kMethods = std::to_array<MethodInfo>({
            options, options.uniform.draft, resources,
            std::make_unique<FixedLayers>(uniform_layers(n_layers, options.uniform.layers.skip)));
      },
-     /*uses_model=*/true},
+     DraftsWith::kLayers},
     {"selfsd", "Self-SD: the model itself with blocks left out, which were searched beforehand",
      describe<&MethodOptions::selfsd>,
      [](const MethodOptions& options, const DraftResources& resources) -> std::unique_ptr<DraftMethod> {
@@ -156,7 +163,7 @@ constexpr auto kMethods = std::to_array<MethodInfo>({
            options, draft, resources,
            std::make_unique<SelfSdSelector>(layers, executor_of(resources).model(), draft.threshold));
      },
-     /*uses_model=*/true},
+     DraftsWith::kLayers},
     {"swift", "SWIFT: the model itself with blocks left out, which are searched while it runs",
      describe<&MethodOptions::swift>,
      [](const MethodOptions& options, const DraftResources& resources) -> std::unique_ptr<DraftMethod> {
@@ -164,7 +171,7 @@ constexpr auto kMethods = std::to_array<MethodInfo>({
                         std::make_unique<SwiftSelector>(options.swift.layers, executor_of(resources),
                                                         resources.costs(), resources.warn));
      },
-     /*uses_model=*/true},
+     DraftsWith::kLayers},
     {"knnssd", "KNN-SSD: the model itself with blocks left out, by what the prompt is about",
      describe<&MethodOptions::knnssd>,
      [](const MethodOptions& options, const DraftResources& resources) -> std::unique_ptr<DraftMethod> {
@@ -172,16 +179,15 @@ constexpr auto kMethods = std::to_array<MethodInfo>({
            options, options.knnssd.draft, resources,
            std::make_unique<KnnSelector>(options.knnssd.layers, executor_of(resources).model()));
      },
-     /*uses_model=*/true},
+     DraftsWith::kLayers},
     {"knapspec", "KnapSpec: the same, the blocks chosen as a knapsack of what they cost",
      describe<&MethodOptions::knapspec>, make_self<KnapSpecSelector, &MethodOptions::knapspec>,
-     /*uses_model=*/true},
+     DraftsWith::kLayers},
     {"clasp", "CLaSp: whole layers left out, chosen on the latest token",
      describe<&MethodOptions::clasp>, make_self<ClaspSelector, &MethodOptions::clasp>,
-     /*uses_model=*/true},
+     DraftsWith::kLayers},
     {"del", "DEL: the model left early, at the layer that was right most for its cost",
-     describe<&MethodOptions::del>, make_self<DelSelector, &MethodOptions::del>,
-     /*uses_model=*/true},
+     describe<&MethodOptions::del>, make_self<DelSelector, &MethodOptions::del>, DraftsWith::kLayers},
 });
 
 // Hands options on with the method's name in front of theirs.
@@ -300,7 +306,7 @@ std::span<const MethodInfo> draft_methods() {
 void AutoOptions::describe(OptionVisitor& visitor) {
   std::vector<std::string_view> choices{"none"};
   for (const MethodInfo& method : kMethods) {
-    if (method.uses_model && method.name != "auto") choices.push_back(method.name);
+    if (method.drafts_with == DraftsWith::kLayers) choices.push_back(method.name);
   }
   visitor.visit({.name = "layers", .help = "How the model itself drafts where that pays"}, layers,
                 choices);

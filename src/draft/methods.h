@@ -111,13 +111,20 @@ struct MethodOptions {
   void describe(OptionVisitor& visitor);
 };
 
+// Where a method's drafts come from: all but texts need DraftResources::executor.
+enum class DraftsWith {
+  kTexts,
+  kLayers,  // of the model that verifies
+  kModels,  // others, or whatever pays
+};
+
 struct MethodInfo {
   std::string_view name;
   std::string_view summary;  // one line for the help
   // Visits the method's own options, whose names do not have its name in front.
   void (*describe)(MethodOptions& options, OptionVisitor& visitor);
   std::unique_ptr<DraftMethod> (*make)(const MethodOptions& options, const DraftResources& resources);
-  bool uses_model = false;  // needs DraftResources::executor
+  DraftsWith drafts_with = DraftsWith::kTexts;
 };
 
 // In the order in which a user should read them.

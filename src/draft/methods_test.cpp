@@ -54,7 +54,7 @@ TEST(Methods, AreListed) {
   for (const MethodInfo& method : draft_methods()) {
     names.insert(method.name);
     EXPECT_FALSE(method.summary.empty());
-    if (method.uses_model) continue;
+    if (method.drafts_with != DraftsWith::kTexts) continue;
     EXPECT_NE(make_method(method.name, {}, resources()), nullptr);
   }
   EXPECT_EQ(names.size(), draft_methods().size());
@@ -178,7 +178,7 @@ TEST_P(EveryMethod, RequestsRunSideBySide) {
 std::vector<std::string> names() {
   std::vector<std::string> result;
   for (const MethodInfo& method : draft_methods()) {
-    if (!method.uses_model) result.emplace_back(method.name);
+    if (method.drafts_with == DraftsWith::kTexts) result.emplace_back(method.name);
   }
   return result;
 }

@@ -8,7 +8,9 @@ namespace forerun {
 class SelfMethod::SelfDrafter final : public ChainDrafter {
  public:
   explicit SelfDrafter(SelfMethod& method)
-      : ChainDrafter(method, method.options_, method.control_.lookahead.get()), method_(method) {}
+      : ChainDrafter(method, method.options_, method.control_.lookahead.get(),
+                     method.control_.gate.get()),
+        method_(method) {}
 
   void attach(const RequestView& request) override {
     ChainDrafter::attach(request);
@@ -19,10 +21,7 @@ class SelfMethod::SelfDrafter final : public ChainDrafter {
   LayerChooser& chooser() { return *chooser_; }
 
  private:
-  void observe_chain(const ChainOutcome& outcome) override {
-    chooser_->observe(outcome);
-    if (method_.control_.gate != nullptr) method_.control_.gate->observe(outcome);
-  }
+  void observe_chain(const ChainOutcome& outcome) override { chooser_->observe(outcome); }
 
   SelfMethod& method_;
   std::unique_ptr<LayerChooser> chooser_;

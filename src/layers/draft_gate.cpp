@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "budget/draft_value.h"
-
 namespace forerun {
 namespace {
 
@@ -30,20 +28,27 @@ std::optional<DraftPlan> DraftGate::check(const DraftPlan& plan, int n_context, 
     layers_ = plan.layers;
     count_ = {.n_agreed = kFirstTested * plan.agreement.value_or(likely), .n_tested = kFirstTested};
   }
-  const double seconds = cost_factor_ * draft_.token_seconds(plan.layers, n_context);
-  const int longest = std::min(plan.max_tokens, DraftLengths{}.max);
   const double plain = best_draft(costs_, 0, 0, n_context, {.max = 0}).tokens_per_second;
-  const DraftValue value =
-      best_draft(costs_, count_.chance(), seconds, n_context, {.min = 1, .max = longest});
-  if (value.tokens_per_second <= kMargin * std::max(plain, rival)) {
+  const DraftValue best = value(plan.layers, plan.max_tokens, n_context);
+  if (best.tokens_per_second <= kMargin * std::max(plain, rival)) {
     // Where something else is better now, nothing is to be learnt about this.
-    return rival > plain && value.tokens_per_second > kMargin * plain ? std::nullopt : explore(plan);
+    return rival > plain && best.tokens_per_second > kMargin * plain ? std::nullopt : explore(plan);
   }
   n_refusals_ = 0;
   pause_ = 0;
   DraftPlan shorter = plan;
-  shorter.max_tokens = value.n_tokens;
+  shorter.max_tokens = best.n_tokens;
   return shorter;
+}
+
+double DraftGate::expected_rate(int n_context) const {
+  return layers_ ? value(*layers_, DraftLengths{}.max, n_context).tokens_per_second : 0;
+}
+
+DraftValue DraftGate::value(const LayerSet& layers, int max_tokens, int n_context) const {
+  const double seconds = cost_factor_ * draft_.token_seconds(layers, n_context);
+  return best_draft(costs_, count_.chance(), seconds, n_context,
+                    {.min = 1, .max = std::min(max_tokens, DraftLengths{}.max)});
 }
 
 std::optional<DraftPlan> DraftGate::explore(const DraftPlan& plan) {

@@ -13,6 +13,7 @@
 
 #include "budget/calibration.h"
 #include "budget/draft_cost.h"
+#include "budget/draft_value.h"
 #include "layers/agreement_count.h"
 #include "layers/layer_selector.h"
 
@@ -29,6 +30,9 @@ class DraftGate {
   // `rival`: tokens per second that can be had without it; plain decoding's if lower.
   std::optional<DraftPlan> check(const DraftPlan& plan, int n_context, double rival);
 
+  // Tokens per second with the plan that was checked last; 0: there was none.
+  double expected_rate(int n_context) const;
+
   void observe(const ChainOutcome& outcome);
   // So many tokens of a request with this plan took so long.
   void observe_cost(const DraftPlan& plan, int n_context, int n_tokens, double seconds);
@@ -39,6 +43,7 @@ class DraftGate {
 
  private:
   std::optional<DraftPlan> explore(const DraftPlan& plan);
+  DraftValue value(const LayerSet& layers, int max_tokens, int n_context) const;
 
   const Calibration& costs_;
   DraftCost draft_;

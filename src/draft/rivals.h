@@ -1,0 +1,36 @@
+// Several models that may draft for a request: the one drafts that promises the most.
+//
+// Each is told what the best of the others would bring (DraftJob::rival_rate), so that it stands
+// back unless it is better, or tries a short draft where nothing is known of it yet. All of them
+// are gated (layers/draft_gate.h).
+//
+// Not thread-safe.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "draft/drafter.h"
+
+namespace forerun {
+
+class RivalsMethod final : public DraftMethod {
+ public:
+  explicit RivalsMethod(std::vector<std::unique_ptr<DraftMethod>> methods);
+  ~RivalsMethod() override;
+
+  std::unique_ptr<Drafter> begin(std::span<const TokenId> prompt) override;
+  void draft(std::span<const DraftJob> jobs) override;
+  bool wants_prompt_state() const override;
+
+ private:
+  class RivalsDrafter;
+
+  std::vector<std::unique_ptr<DraftMethod>> methods_;
+  // Reused from draft to draft.
+  std::vector<DraftJob> jobs_;
+  std::vector<double> rates_;  // jobs x methods
+};
+
+}  // namespace forerun
