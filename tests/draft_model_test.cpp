@@ -74,6 +74,20 @@ TEST(DraftModel, ThePapersRulesTakeMostOfIt) {
   }
 }
 
+// The text may take what was drafted and read, but not verified.
+TEST(DraftModel, DraftsThatArePrunedDoNoHarm) {
+  Engine engine(engine_options("tiny-llama-f32"));
+  for (const char* tree : {"auto", "roofline", "2"}) {
+    SpeculationOptions options = drafting("tiny-llama-f16");
+    options.tree = tree;
+    Request request = request_for(engine, kLong, 1.0f, 3);
+    const Generation plain = engine.generate(request);
+    request.speculation = engine.add_speculation(options);
+    const Generation drafted = engine.generate(request);
+    EXPECT_EQ(drafted.tokens, plain.tokens) << tree;
+  }
+}
+
 // More requests than slots, some of which draft while others read their prompts.
 TEST(DraftModel, RequestsDraftTogether) {
   Engine engine(engine_options("tiny-llama-f32", 3));

@@ -208,10 +208,25 @@ void save_calibration(const std::filesystem::path& folder, const std::string& ke
   replace_file(folder / (key + ".json"), json.dump() + "\n");
 }
 
+namespace {
+
+// Where texts leave no room in the cache, in one of its own.
+Calibration calibrate_somewhere(Executor& executor, const CalibrationOptions& options) {
+  constexpr int kEnoughCells = 512;
+  if (executor.cells().n_free() >= kEnoughCells) return calibrate(executor, options);
+  Executor own(executor.shared_model(),
+               {.kv = {.n_cells = kEnoughCells, .type = executor.cache().type()},
+                .max_rows = executor.max_rows(),
+                .min_rows = executor.min_rows()});
+  return calibrate(own, options);
+}
+
+}  // namespace
+
 Calibration calibrated(Executor& executor, const CalibrationOptions& options) {
   const std::string key = calibration_key(executor);
   if (auto kept = load_calibration(calibration_folder(), key)) return std::move(*kept);
-  Calibration calibration = calibrate(executor, options);
+  Calibration calibration = calibrate_somewhere(executor, options);
   try {
     save_calibration(calibration_folder(), key, calibration);
   } catch (const Error&) {

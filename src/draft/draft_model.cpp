@@ -50,14 +50,14 @@ class DraftModelMethod::ModelDrafter final : public ChainDrafter {
   }
 
  private:
-  // What was read and is text now is committed.
+  // What was read and is text now is committed, but for the last token: the next draft begins with
+  // what the model says behind it. (Drafts may be pruned, and the text may take what was cut off.)
   void keep_read() {
     if (read_.empty()) return;
     const auto text = unread();
+    const size_t most = std::min(read_.size(), text.size() - std::min<size_t>(1, text.size()));
     std::vector<NodeId> path;
-    for (size_t i = 0; i < std::min(read_.size(), text.size()) && read_[i].token == text[i]; ++i) {
-      path.push_back(read_[i].cell);
-    }
+    for (size_t i = 0; i < most && read_[i].token == text[i]; ++i) path.push_back(read_[i].cell);
     if (path.empty()) return forget_draft();
     method_.draft_->executor->cells().commit(slot_->sequence, path);
     slot_->text.insert(slot_->text.end(), text.begin(),

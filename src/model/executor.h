@@ -41,6 +41,7 @@ class Executor {
   Executor& operator=(const Executor&) = delete;
 
   const Model& model() const { return *model_; }
+  const std::shared_ptr<const Model>& shared_model() const { return model_; }
   KvCache& cache() { return cache_; }
   KvCells& cells() { return cache_.cells(); }
   int max_rows() const { return max_rows_; }

@@ -47,6 +47,7 @@ class KvCache {
   // {kInvalidArgument} when there is to be no cell.
   KvCache(const ModelConfig& config, const Device& device, const KvOptions& options);
 
+  KvType type() const { return type_; }
   KvCells& cells() { return cells_; }
   const KvCells& cells() const { return cells_; }
 
