@@ -21,6 +21,11 @@ constexpr std::array<std::string_view, 2> kSearches = {"neighbour", "published"}
 // Candidates are tried on the same tokens until the text has grown by so many.
 constexpr size_t kSameWindow = 256;
 
+// Where so many drafted tokens were compared and less than this share was taken, less is left out.
+constexpr int kEnoughTested = 64;
+constexpr double kGoodShare = 0.7;
+constexpr double kLessSkip = 0.4;
+
 bool is_published(const SwiftOptions& options) {
   return options.search == "published";
 }
@@ -42,6 +47,19 @@ SubsetSearch restore_search(const std::filesystem::path& path, uint64_t model, S
     if (error.code() != ErrorCode::kInvalidFile) throw;
     fail(ErrorCode::kInvalidFile, "{}: {}", path.string(), error.what());
   }
+}
+
+// The share that was left out at last, if that was less than is asked for.
+SwiftOptions with_kept_skip(SwiftOptions options) {
+  std::error_code ignored;
+  if (!is_published(options) || options.state.empty() ||
+      !std::filesystem::exists(options.state, ignored)) {
+    return options;
+  }
+  const Json json = load_json(kState, options.state);
+  const auto kept = json.find("skip");
+  if (kept != json.end() && *kept == kLessSkip) options.skip = std::min(options.skip, kLessSkip);
+  return options;
 }
 
 // `first`: what to begin with.
@@ -97,6 +115,7 @@ class SwiftSelector::Chooser final : public LayerChooser {
     const auto layers = selector_.best();
     return layers ? std::optional(DraftPlan{.layers = *layers}) : std::nullopt;
   }
+  void observe(const ChainOutcome& outcome) override { selector_.observe(outcome); }
   void finish() override { selector_.keep_state(); }
 
  private:
@@ -107,13 +126,13 @@ class SwiftSelector::Chooser final : public LayerChooser {
 
 SwiftSelector::SwiftSelector(const SwiftOptions& options, Executor& executor, const Calibration& costs,
                              Warn warn)
-    : options_(options),
+    : options_(with_kept_skip(options)),
       executor_(executor),
       costs_(costs),
       time_(options.share),
       probe_(executor),
       glance_(executor, costs),
-      search_(make_search(options, executor.model())),
+      search_(make_search(options_, executor.model())),
       warn_(std::move(warn)),
       n_kept_(search_.n_scores()),
       has_begun_(is_published(options) || search_.n_scores() > 0) {}
@@ -130,6 +149,7 @@ void SwiftSelector::keep_state() {
   if (options_.state.empty() || search_.n_scores() == n_kept_) return;
   const Json json{{kState.version_field, kState.version},
                   {"model", fingerprint_text(executor_.model().fingerprint())},
+                  {"skip", options_.skip},
                   {"search", search_.to_json()}};
   try {
     replace_file(options_.state, json.dump() + "\n");
@@ -137,6 +157,22 @@ void SwiftSelector::keep_state() {
   } catch (const Error& error) {
     if (warn_) warn_(error.what());
   }
+}
+
+// Sets of another size score otherwise: the search begins anew.
+void SwiftSelector::observe(const ChainOutcome& outcome) {
+  if (!is_published(options_) || options_.skip <= kLessSkip) return;
+  drafted_.n_tested += outcome.n_tested;
+  drafted_.n_agreed += outcome.n_agreed;
+  if (drafted_.n_tested < kEnoughTested) return;
+  const bool is_good = drafted_.n_agreed >= kGoodShare * drafted_.n_tested;
+  drafted_ = {};
+  if (is_good) return;
+  options_.skip = kLessSkip;
+  SwiftOptions fresh = options_;
+  fresh.state.clear();
+  search_ = make_search(fresh, executor_.model());
+  n_kept_ = 0;
 }
 
 std::optional<LayerSet> SwiftSelector::best() const {

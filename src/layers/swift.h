@@ -5,7 +5,9 @@
 // far drafts, and stays with the engine from request to request.
 //
 // As published (`search` = "published") a candidate is a random set of a fixed share of the
-// blocks, every 25th from a Gaussian process, and agreement alone is its score. By default
+// blocks, every 25th from a Gaussian process, and agreement alone is its score; where fewer than
+// seven in ten drafted tokens are taken, the share becomes 0.4, as the paper's footnote has it and
+// its code has not. By default
 // ("neighbour") it is a small change of the best set, of any size, and its score is the
 // expected tokens per second: agreement against what drafting with it costs
 // (budget/draft_value.h). Then plain decoding is among the choices, and is what comes of a
@@ -68,6 +70,7 @@ class SwiftSelector final : public LayerSelector {
 
   // The best set so far; nullopt: not to draft.
   std::optional<LayerSet> best() const;
+  double skip() const { return options_.skip; }  // the share of the blocks left out, as published
   const SubsetSearch& search() const { return search_; }
 
  private:
@@ -86,6 +89,7 @@ class SwiftSelector final : public LayerSelector {
   std::optional<LayerSet> quick_choice(Tokens& tokens);
   void begin_search(Tokens& tokens);
   bool has_time(const RequestView& request);
+  void observe(const ChainOutcome& outcome);
   // Writes the state's file, if there is to be one and it would be another. Never throws Error.
   void keep_state();
   double score(double agreement, const LayerSet& layers, int n_context) const;
@@ -100,6 +104,7 @@ class SwiftSelector final : public LayerSelector {
   Warn warn_;
   int n_kept_ = 0;                // scores that the state's file knows
   bool has_begun_;                // what to begin with is known
+  ChainOutcome drafted_;          // all drafts so far, as published
   double candidate_seconds_ = 0;  // what the last one took
 };
 

@@ -49,6 +49,36 @@ TEST_F(SwiftTest, AgreementIsThatOfTheLayers) {
   }
 }
 
+TEST_F(SwiftTest, LeavesOutLessWhereDraftsAreNotTaken) {
+  const WrittenText text(*executor_, 1.0f, 60);
+  const test::TempDir folder;
+  SwiftOptions options{.search = "published", .skip = 0.5, .share = 1};
+  options.state = folder.file("state.json").string();
+  const auto n_left_out = [](const SwiftSelector& selector) {
+    return selector.best()->n_blocks() - selector.best()->n_running();
+  };
+  {
+    SwiftSelector selector(options, *executor_, costs_);
+    const auto chooser = selector.begin(text);
+    chooser->plan();
+    const int at_first = n_left_out(selector);
+    for (int i = 0; i < 20; ++i) chooser->observe({.n_tested = 10, .n_agreed = 8, .n_drafted = 10});
+    EXPECT_EQ(selector.skip(), 0.5) << "eight in ten is enough";
+    for (int i = 0; i < 20; ++i) chooser->observe({.n_tested = 10, .n_agreed = 6, .n_drafted = 10});
+    EXPECT_EQ(selector.skip(), 0.4);
+    chooser->plan();
+    EXPECT_LT(n_left_out(selector), at_first);
+  }
+  SwiftSelector later(options, *executor_, costs_);
+  EXPECT_EQ(later.skip(), 0.4) << "as the kept state has it";
+  EXPECT_GT(later.search().n_scores(), 0);
+  options.search = "neighbour";
+  options.state.clear();
+  SwiftSelector free(options, *executor_, costs_);
+  for (int i = 0; i < 40; ++i) free.begin(text)->observe({.n_tested = 9, .n_agreed = 1, .n_drafted = 9});
+  EXPECT_EQ(free.skip(), 0.5) << "its sets are of any size";
+}
+
 // Prompts are nothing that the model would say.
 TEST_F(SwiftTest, AgreementOnPromptsIsWithTheModelsOwnWords) {
   std::vector<TokenId> prompt;
