@@ -6,24 +6,13 @@
 #include <string>
 #include <vector>
 
+#include "support/engine_options.h"
 #include "support/model_files.h"
 
 namespace forerun {
 namespace {
 
 using namespace test;
-
-EngineOptions engine_options(const std::string& model, int n_parallel = 1) {
-  EngineOptions options;
-  options.model = model_file(model).string();
-  options.device = "cpu";
-  options.n_threads = 1;
-  options.pin_threads = false;
-  options.n_context = 256;
-  options.n_parallel = n_parallel;
-  options.speculation.method = "none";
-  return options;
-}
 
 SpeculationOptions drafting(const std::string& model, const std::string& accept = "match") {
   SpeculationOptions options;
@@ -90,7 +79,7 @@ TEST(DraftModel, DraftsThatArePrunedDoNoHarm) {
 
 // More requests than slots, some of which draft while others read their prompts.
 TEST(DraftModel, RequestsDraftTogether) {
-  Engine engine(engine_options("tiny-llama-f32", 3));
+  Engine engine(engine_options("tiny-llama-f32", {.n_parallel = 3}));
   const SpeculationId id = engine.add_speculation(drafting("tiny-llama-f16"));
   std::vector<Generation> plain;
   std::vector<RequestId> ids;

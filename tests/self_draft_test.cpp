@@ -10,6 +10,7 @@
 
 #include "support/domain_files.h"
 #include "support/engine.h"
+#include "support/engine_options.h"
 #include "support/model_files.h"
 #include "support/temp_dir.h"
 
@@ -21,15 +22,7 @@ using namespace test;
 constexpr int kTokens = 5;
 
 Engine make_engine(const std::string& model, int n_parallel = 1) {
-  EngineOptions options;
-  options.model = model_file(model).string();
-  options.device = "cpu";
-  options.n_threads = 1;
-  options.pin_threads = false;
-  options.n_context = 256;
-  options.n_parallel = n_parallel;
-  options.speculation.method = "none";
-  return Engine(options);
+  return Engine(engine_options(model, {.n_parallel = n_parallel}));
 }
 
 SpeculationId whole_model(Engine& engine, const std::string& accept, bool siblings = false) {

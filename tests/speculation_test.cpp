@@ -10,6 +10,7 @@
 #include "draft/methods.h"
 #include "support/domain_files.h"
 #include "support/engine.h"
+#include "support/engine_options.h"
 #include "support/layer_files.h"
 #include "support/model_files.h"
 #include "support/temp_dir.h"
@@ -25,18 +26,6 @@ const std::vector<std::string> kPrompts = {
     "Write a short poem about rain.",
     "def add(a, b):\n    return a + b\n\ndef sub(a, b):\n    return",
 };
-
-EngineOptions engine_options(const std::string& model, int n_threads, int n_parallel) {
-  EngineOptions options;
-  options.model = model_file(model).string();
-  options.device = "cpu";
-  options.n_threads = n_threads;
-  options.pin_threads = false;
-  options.n_context = 512;
-  options.n_parallel = n_parallel;
-  options.speculation.method = "none";
-  return options;
-}
 
 std::vector<GenerationOptions> ways_to_sample(int n_tokens) {
   GenerationOptions greedy;
@@ -88,7 +77,7 @@ void every_method_gives_the_same_text(const std::string& model, const std::strin
     write_domains(*weights, domains);
     write_layers(*weights, 0.1, layers);
   }
-  Engine engine(engine_options(model, 2, 3));
+  Engine engine(engine_options(model, {.n_threads = 2, .n_parallel = 3, .n_context = 512}));
   const auto expected = answers(engine, SpeculationId{0}, n_tokens);
   std::vector<std::string> methods;
   for (const MethodInfo& method : draft_methods()) methods.emplace_back(method.name);
@@ -119,7 +108,7 @@ TEST(Speculation, EveryMethodGivesTheSameTextWithWindows) {
 }
 
 TEST(Speculation, EveryLookaheadGivesTheSameText) {
-  Engine engine(engine_options("smollm2", 2, 3));
+  Engine engine(engine_options("smollm2", {.n_threads = 2, .n_parallel = 3, .n_context = 512}));
   const auto expected = answers(engine, SpeculationId{0}, 24);
   for (const LookaheadInfo& lookahead : lookahead_policies()) {
     for (const char* method : {"uniform", "draft"}) {
@@ -140,7 +129,8 @@ TEST(Speculation, EveryLookaheadGivesTheSameText) {
 TEST(Speculation, ThreadsAndBatchesMakeNoDifference) {
   std::vector<Generation> expected;
   for (const auto& [n_threads, n_parallel] : {std::pair{1, 1}, {2, 4}, {3, 12}}) {
-    Engine engine(engine_options("smollm2", n_threads, n_parallel));
+    Engine engine(
+        engine_options("smollm2", {.n_threads = n_threads, .n_parallel = n_parallel, .n_context = 512}));
     SpeculationOptions options;
     options.method = "sssd";
     options.tree = "12";
@@ -152,7 +142,7 @@ TEST(Speculation, ThreadsAndBatchesMakeNoDifference) {
 
 // The end of the context, of the answer and of the text fall inside drafts.
 TEST(Speculation, EndsWherePlainDecodingEnds) {
-  EngineOptions options = engine_options("tiny-llama", 1, 1);
+  EngineOptions options = engine_options("tiny-llama", {.n_context = 512});
   options.n_context = 100;
   Engine engine(options);
   SpeculationOptions speculation;
@@ -173,7 +163,7 @@ TEST(Speculation, EndsWherePlainDecodingEnds) {
 
 // The papers' rules give other texts, but texts all the same.
 TEST(Speculation, OtherRulesRun) {
-  Engine engine(engine_options("tiny-llama", 1, 2));
+  Engine engine(engine_options("tiny-llama", {.n_parallel = 2, .n_context = 512}));
   for (const char* rule : {"target", "leviathan", "rejection"}) {
     SpeculationOptions options;
     options.method = "suffix";
@@ -185,7 +175,7 @@ TEST(Speculation, OtherRulesRun) {
 }
 
 TEST(Speculation, BadOptionsAreErrors) {
-  Engine engine(engine_options("tiny-llama", 1, 1));
+  Engine engine(engine_options("tiny-llama", {.n_context = 512}));
   const auto fails = [&](const std::function<void(SpeculationOptions&)>& change) {
     SpeculationOptions options;
     change(options);

@@ -5,18 +5,12 @@
 #include <random>
 #include <vector>
 
+#include "lookahead/test_token.h"
+
 namespace forerun {
 namespace {
 
-DraftedToken token(int depth, double probability) {
-  return {.logits = {},
-          .max_logit = 0,
-          .total = 1,
-          .token = TokenId{1},
-          .probability = probability,
-          .depth = depth,
-          .n_answer = depth};
-}
+using test::drafted;
 
 // A pass takes 10 and 0.2 more for each row.
 const Calibration kCosts{.curve = CostCurve({{.n_rows = 1, .seconds = 10, .seconds_per_token = 0},
@@ -56,13 +50,13 @@ double rate(Lookahead& rule, double token_seconds, const Text& text) {
     rule.begin({.n_context = 0, .token_seconds = token_seconds});
     ChainOutcome outcome;
     for (int depth = 1; depth <= 30; ++depth) {
-      const Text::Token& drafted = text[at + static_cast<size_t>(depth) - 1];
+      const Text::Token& next = text[at + static_cast<size_t>(depth) - 1];
       if (outcome.n_agreed == outcome.n_drafted) {
         ++outcome.n_tested;
-        outcome.n_agreed += drafted.agrees ? 1 : 0;
+        outcome.n_agreed += next.agrees ? 1 : 0;
       }
       ++outcome.n_drafted;
-      if (!rule.goes_on(token(depth, drafted.probability))) break;
+      if (!rule.goes_on(drafted(depth, next.probability))) break;
     }
     rule.observe(outcome);
     at += static_cast<size_t>(outcome.n_agreed) + 1;
@@ -97,7 +91,7 @@ TEST(CostLookahead, StopsAtOnceWhereDraftsAreDear) {
   const auto rule = policy.begin();
   rate(*rule, 9.0, Text(2000));
   rule->begin({.n_context = 0, .token_seconds = 9.0});
-  EXPECT_FALSE(rule->goes_on(token(1, 0.35)));
+  EXPECT_FALSE(rule->goes_on(drafted(1, 0.35)));
 }
 
 TEST(CostLookahead, LearnsThatProbabilitiesLie) {
@@ -105,14 +99,14 @@ TEST(CostLookahead, LearnsThatProbabilitiesLie) {
   const auto rule = policy.begin();
   const DraftStart start{.n_context = 0, .token_seconds = 2};
   rule->begin(start);
-  EXPECT_TRUE(rule->goes_on(token(1, 0.97)));
+  EXPECT_TRUE(rule->goes_on(drafted(1, 0.97)));
   for (int i = 0; i < 300; ++i) {
     rule->begin(start);
-    rule->goes_on(token(1, 0.97));
+    rule->goes_on(drafted(1, 0.97));
     rule->observe({.n_tested = 1, .n_agreed = 0, .n_drafted = 1});
   }
   rule->begin(start);
-  EXPECT_FALSE(rule->goes_on(token(1, 0.97))) << "never taken";
+  EXPECT_FALSE(rule->goes_on(drafted(1, 0.97))) << "never taken";
 }
 
 }  // namespace

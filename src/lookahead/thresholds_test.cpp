@@ -5,24 +5,19 @@
 #include <cmath>
 #include <random>
 
+#include "lookahead/test_token.h"
+
 namespace forerun {
 namespace {
 
-DraftedToken token(int depth, double probability) {
-  return {.logits = {},
-          .max_logit = 0,
-          .total = 1,
-          .token = TokenId{1},
-          .probability = probability,
-          .depth = depth,
-          .n_answer = depth};
-}
+using test::drafted;
 
 // How many tokens a rule drafts, of these probabilities.
 int length(Lookahead& rule, std::vector<double> probabilities) {
   rule.begin({});
   for (size_t i = 0; i < probabilities.size(); ++i) {
-    if (!rule.goes_on(token(static_cast<int>(i) + 1, probabilities[i]))) return static_cast<int>(i) + 1;
+    if (!rule.goes_on(drafted(static_cast<int>(i) + 1, probabilities[i])))
+      return static_cast<int>(i) + 1;
   }
   return static_cast<int>(probabilities.size()) + 1;  // it would go on
 }

@@ -1,0 +1,18 @@
+// A drafted token as stopping rules see it, for tests.
+#pragma once
+
+#include "lookahead/lookahead.h"
+
+namespace forerun::test {
+
+inline DraftedToken drafted(int depth, double probability) {
+  return {.logits = {},
+          .max_logit = 0,
+          .total = 1,
+          .token = TokenId{1},
+          .probability = probability,
+          .depth = depth,
+          .n_answer = depth};
+}
+
+}  // namespace forerun::test
