@@ -4,6 +4,10 @@
 
 namespace forerun {
 
+double attention_seconds(const Calibration& costs, int n_layers, int n_context) {
+  return costs.blocks.attention + costs.curve.attention(1, n_context) / n_layers;
+}
+
 double draft_seconds(const Calibration& costs, const LayerSet& layers, int n_context) {
   int n_attention = 0;
   for (int layer = 0; layer < layers.n_layers(); ++layer) {

@@ -8,6 +8,9 @@
 
 namespace forerun {
 
+// Seconds of one row in one layer's attention behind `n_context` tokens.
+double attention_seconds(const Calibration& costs, int n_layers, int n_context);
+
 // Seconds of one drafted token with these layers behind `n_context` tokens.
 double draft_seconds(const Calibration& costs, const LayerSet& layers, int n_context);
 

@@ -158,7 +158,7 @@ void search(const SearchOptions& options) {
         return expected;
       }
       // What is found quickly is found by what is expected.
-      if (options.search.method != "selfsd" && options.search.method != "swift") {
+      if (begins_with_quick_sets(options.search.method)) {
         searching.first_sets = ExpectedSpeed(executor, costs, texts).quick_sets();
       }
       return std::make_unique<MeasuredSpeed>(executor, loaded.vocabulary, MethodOptions().selfsd.draft,

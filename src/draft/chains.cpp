@@ -38,12 +38,11 @@ void ChainOptions::describe(OptionVisitor& visitor) {
   visitor.visit({.name = "siblings", .help = "Draft the next likeliest tokens too"}, siblings);
 }
 
-ChainDrafter::ChainDrafter(DraftMethod& method, const ChainOptions& options, LookaheadPolicy* policy,
-                           DraftGate* gate)
+ChainDrafter::ChainDrafter(DraftMethod& method, const ChainOptions& options, const DraftControl& control)
     : method_(method),
       options_(options),
-      gate_(gate),
-      lookahead_(policy != nullptr ? policy->begin() : nullptr) {}
+      gate_(control.gate.get()),
+      lookahead_(control.lookahead != nullptr ? control.lookahead->begin() : nullptr) {}
 
 void ChainDrafter::attach(const RequestView& request) {
   request_ = &request;
@@ -85,9 +84,8 @@ ChainOutcome ChainDrafter::outcome(std::span<const TokenId> tokens) const {
           .is_longest = chain_.size() >= static_cast<size_t>(options_.tokens)};
 }
 
-ChainGrower::ChainGrower(const ChainOptions& options, Executor& executor, DraftGate* gate,
-                         const DraftCost* cost)
-    : options_(options), executor_(executor), gate_(gate), cost_(cost) {}
+ChainGrower::ChainGrower(const ChainOptions& options, Executor& executor, const DraftControl& control)
+    : options_(options), executor_(executor), control_(control) {}
 
 void ChainGrower::begin(const Start& start) {
   CHECK(!start.unread.empty());
@@ -107,7 +105,7 @@ void ChainGrower::begin(const Start& start) {
   const int n_context = drafter.n_context();
   drafter.lookahead_->begin(
       {.n_context = n_context,
-       .token_seconds = cost_ != nullptr ? cost_->token_seconds(start.plan.layers, n_context) : 0});
+       .token_seconds = control_.cost ? control_.cost->token_seconds(start.plan.layers, n_context) : 0});
 }
 
 void ChainGrower::run() {
@@ -136,9 +134,9 @@ void ChainGrower::forward(const LayerSet& layers) {
     const int n_before = chain.tree().depth(chain.end);
     take_rows(chain, result);
     // What is shared by several requests says nothing of what one takes.
-    if (gate_ == nullptr || chain.n_rows < pass_.rows.size()) continue;
+    if (control_.gate == nullptr || chain.n_rows < pass_.rows.size()) continue;
     const int n_grown = chain.tree().depth(chain.end) - n_before + (chain.is_complete ? 1 : 0);
-    gate_->observe_cost(chain.start.plan, chain.n_context(), n_grown, watch.seconds());
+    control_.gate->observe_cost(chain.start.plan, chain.n_context(), n_grown, watch.seconds());
   }
 }
 
@@ -157,7 +155,7 @@ void ChainGrower::add_rows(Chain& chain) {
     pass_.rows.push_back({.sequence = sequence, .node = *cell, .token = token});
   }
   pass_.rows.back().logits = true;
-  if (gate_ != nullptr && chain.hint_end != DraftTree::kNone) add_hinted_rows(chain);
+  if (control_.gate != nullptr && chain.hint_end != DraftTree::kNone) add_hinted_rows(chain);
   chain.n_rows = pass_.rows.size() - chain.first_row;
 }
 
@@ -180,7 +178,7 @@ void ChainGrower::add_hinted_rows(Chain& chain) {
     path_chances_.push_back(std::min(1.0, chance(best) / reached));
     at = best;
   }
-  path_.resize(static_cast<size_t>(gate_->n_ahead(path_chances_, chain.n_context())));
+  path_.resize(static_cast<size_t>(control_.gate->n_ahead(path_chances_, chain.n_context())));
   // Every chain has room for a row of its own.
   const auto max_rows = static_cast<size_t>(executor_.max_rows());
   if (pass_.rows.size() + path_.size() + chains_.size() > max_rows) return;

@@ -38,6 +38,13 @@ struct ChainOptions {
   void describe(OptionVisitor& visitor);
 };
 
+// How drafts of a model are ended, and whether they are made.
+struct DraftControl {
+  std::unique_ptr<LookaheadPolicy> lookahead = nullptr;  // nullptr: the method's own rule
+  std::optional<DraftCost> cost = std::nullopt;          // known where the others need it
+  std::unique_ptr<DraftGate> gate = nullptr;             // nullptr: drafts are always made
+};
+
 // A request's drafter, as far as chains go: subclasses decide what drafts.
 class ChainDrafter : public Drafter {
  public:
@@ -52,9 +59,8 @@ class ChainDrafter : public Drafter {
   int n_context() const { return static_cast<int>(request().text().size()); }
 
  protected:
-  // All outlive it; the policy and the gate may be nullptr.
-  ChainDrafter(DraftMethod& method, const ChainOptions& options, LookaheadPolicy* policy,
-               DraftGate* gate);
+  // Both outlive it.
+  ChainDrafter(DraftMethod& method, const ChainOptions& options, const DraftControl& control);
   // What became of the latest chain.
   virtual void observe_chain(const ChainOutcome& /*outcome*/) {}
 
@@ -74,8 +80,8 @@ class ChainDrafter : public Drafter {
 
 class ChainGrower {
  public:
-  // The executor drafts. All outlive it; `gate` and `cost` may be nullptr.
-  ChainGrower(const ChainOptions& options, Executor& executor, DraftGate* gate, const DraftCost* cost);
+  // The executor drafts. It and the control outlive this.
+  ChainGrower(const ChainOptions& options, Executor& executor, const DraftControl& control);
 
   // A token of a chain's path whose keys and values are in a scratch cell.
   struct Read {
@@ -125,8 +131,7 @@ class ChainGrower {
 
   ChainOptions options_;
   Executor& executor_;
-  DraftGate* gate_;
-  const DraftCost* cost_;
+  const DraftControl& control_;
 
   std::vector<Chain> chains_;
   // Reused from draft to draft.

@@ -22,8 +22,7 @@ DraftCost draft_model_cost(const DraftModel& draft) {
 class DraftModelMethod::ModelDrafter final : public ChainDrafter {
  public:
   ModelDrafter(DraftModelMethod& method, std::span<const TokenId> prompt)
-      : ChainDrafter(method, method.options_, method.control_.lookahead.get(),
-                     method.control_.gate.get()),
+      : ChainDrafter(method, method.options_, method.control_),
         method_(method),
         slot_(method.slots_.acquire(prompt)) {}
   ~ModelDrafter() override {
@@ -76,8 +75,7 @@ DraftModelMethod::DraftModelMethod(const ChainOptions& options, std::shared_ptr<
       draft_(std::move(draft)),
       control_(std::move(control)),
       slots_(*draft_->executor, draft_->n_slots, draft_->n_context),
-      grower_(options, *draft_->executor, control_.gate.get(),
-              control_.cost ? &*control_.cost : nullptr),
+      grower_(options, *draft_->executor, control_),
       plan_{.layers = LayerSet::full(draft_->model->config().n_layers)} {}
 
 DraftModelMethod::~DraftModelMethod() = default;

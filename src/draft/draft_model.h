@@ -13,7 +13,6 @@
 #include <vector>
 
 #include "draft/chains.h"
-#include "draft/self.h"
 #include "model/slots.h"
 
 namespace forerun {

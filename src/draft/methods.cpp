@@ -42,15 +42,21 @@ Executor& executor_of(const DraftResources& resources) {
   return *resources.executor;
 }
 
+// `cost` is asked for where it is needed: it may have to be measured.
+DraftControl control_of(const MethodOptions& options, const DraftResources& resources,
+                        const std::function<DraftCost()>& cost) {
+  DraftControl control{.lookahead = make_lookahead(options.lookahead, resources.costs)};
+  if (resources.gates || options.lookahead.needs_costs()) control.cost = cost();
+  if (resources.gates) control.gate = std::make_unique<DraftGate>(resources.costs(), *control.cost);
+  return control;
+}
+
 std::unique_ptr<DraftMethod> make_self(const MethodOptions& all, const ChainOptions& options,
                                        const DraftResources& resources,
                                        std::unique_ptr<LayerSelector> selector) {
-  DraftControl control{.lookahead = make_lookahead(all.lookahead, resources.costs)};
-  const bool needs_costs = resources.gates || all.lookahead.needs_costs();
-  if (needs_costs) control.cost = self_draft_cost(resources.costs());
-  if (resources.gates) control.gate = std::make_unique<DraftGate>(resources.costs());
-  return std::make_unique<SelfMethod>(options, executor_of(resources), std::move(selector),
-                                      std::move(control));
+  return std::make_unique<SelfMethod>(
+      options, executor_of(resources), std::move(selector),
+      control_of(all, resources, [&] { return self_draft_cost(resources.costs()); }));
 }
 
 std::unique_ptr<DraftMethod> make_draft(const MethodOptions& options, const DraftResources& resources) {
@@ -60,9 +66,7 @@ std::unique_ptr<DraftMethod> make_draft(const MethodOptions& options, const Draf
   }
   CHECK(resources.draft_model != nullptr);
   std::shared_ptr<DraftModel> draft = resources.draft_model(options.draft.model);
-  DraftControl control{.lookahead = make_lookahead(options.lookahead, resources.costs)};
-  if (resources.gates || options.lookahead.needs_costs()) control.cost = draft_model_cost(*draft);
-  if (resources.gates) control.gate = std::make_unique<DraftGate>(resources.costs(), *control.cost);
+  DraftControl control = control_of(options, resources, [&] { return draft_model_cost(*draft); });
   return std::make_unique<DraftModelMethod>(options.draft.draft, std::move(draft), std::move(control));
 }
 

@@ -8,9 +8,7 @@ namespace forerun {
 class SelfMethod::SelfDrafter final : public ChainDrafter {
  public:
   explicit SelfDrafter(SelfMethod& method)
-      : ChainDrafter(method, method.options_, method.control_.lookahead.get(),
-                     method.control_.gate.get()),
-        method_(method) {}
+      : ChainDrafter(method, method.options_, method.control_), method_(method) {}
 
   void attach(const RequestView& request) override {
     ChainDrafter::attach(request);
@@ -33,7 +31,7 @@ SelfMethod::SelfMethod(const ChainOptions& options, Executor& executor,
       executor_(executor),
       selector_(std::move(selector)),
       control_(std::move(control)),
-      grower_(options, executor, control_.gate.get(), control_.cost ? &*control_.cost : nullptr) {}
+      grower_(options, executor, control_) {}
 
 SelfMethod::~SelfMethod() = default;
 

@@ -13,16 +13,8 @@
 #include <span>
 
 #include "draft/chains.h"
-#include "lookahead/lookahead.h"
 
 namespace forerun {
-
-// How drafts of a model are ended, and whether they are made.
-struct DraftControl {
-  std::unique_ptr<LookaheadPolicy> lookahead = nullptr;  // nullptr: the method's own rule
-  std::optional<DraftCost> cost = std::nullopt;          // known where the others need it
-  std::unique_ptr<DraftGate> gate = nullptr;             // nullptr: drafts are always made
-};
 
 class SelfMethod final : public DraftMethod {
  public:

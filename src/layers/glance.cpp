@@ -20,7 +20,7 @@ constexpr SeenAgreement kUsual{.agreement = 0.85, .n_seen = 100};
 
 LayerSet without_idle_blocks(const BlockStates& states, const Calibration& costs, int n_context) {
   const int n_layers = states.n_layers();
-  const double attention = costs.blocks.attention + costs.curve.attention(1, n_context) / n_layers;
+  const double attention = attention_seconds(costs, n_layers, n_context);
   struct Block {
     BlockId id;
     double turn;  // square of the angle

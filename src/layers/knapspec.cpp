@@ -32,7 +32,7 @@ void KnapSpecOptions::describe(OptionVisitor& visitor) {
 }
 
 BlockWeights block_weights(const Calibration& costs, int n_layers, int n_context) {
-  const double attention = costs.blocks.attention + costs.curve.attention(1, n_context) / n_layers;
+  const double attention = attention_seconds(costs, n_layers, n_context);
   const double mlp = costs.blocks.mlp;
   const double ratio = mlp > 0 && attention > 0 ? attention / mlp : 1;
   return {.attention = std::max(1, static_cast<int>(std::lround(ratio))),

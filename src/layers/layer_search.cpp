@@ -22,10 +22,6 @@ int n_skipped_blocks(const LayerSet& layers) {
   return layers.n_blocks() - layers.n_running();
 }
 
-bool is_ours(std::string_view method) {
-  return method == "neighbour" || method == "bayesian";
-}
-
 bool is_cancelled(const LayerSearchOptions& options) {
   return options.is_cancelled && options.is_cancelled();
 }
@@ -44,7 +40,7 @@ void report(const LayerSearchOptions& options, int max_candidates, LayerSearchRe
 LayerSearchResult search_subsets(LayerObjective& objective, int n_layers,
                                  const LayerSearchOptions& given) {
   LayerSearchOptions options = given;
-  if (is_ours(options.method)) {
+  if (begins_with_quick_sets(options.method)) {
     const std::vector<LayerSet> quick = objective.quick_sets();
     options.first_sets.insert(options.first_sets.end(), quick.begin(), quick.end());
   }
@@ -103,6 +99,10 @@ LayerSearchResult search_knapsack(LayerObjective& objective, int n_layers,
 
 }  // namespace
 
+bool begins_with_quick_sets(std::string_view method) {
+  return method == "neighbour" || method == "bayesian";
+}
+
 std::span<const std::string_view> layer_search_methods() {
   return kMethods;
 }
@@ -148,7 +148,7 @@ SubsetProblem layer_problem(int n_layers, const LayerSearchOptions& options) {
 
 SubsetSearchOptions subset_options(const LayerSearchOptions& options, bool is_noisy) {
   SubsetSearchOptions search;
-  if (is_ours(options.method)) {
+  if (begins_with_quick_sets(options.method)) {
     search = SubsetSearchOptions::changes_of_best();
     if (options.method == "bayesian") search.strategy = SubsetStrategy::kBayesian;
     if (!is_noisy) search.neighbour.noise = 0;

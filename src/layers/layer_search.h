@@ -66,6 +66,9 @@ struct LayerSearchResult {
 LayerSearchResult search_layers(LayerObjective& objective, int n_layers,
                                 const LayerSearchOptions& options);
 
+// Whether a method begins with the objective's quick sets.
+bool begins_with_quick_sets(std::string_view method);
+
 // The names of the methods.
 std::span<const std::string_view> layer_search_methods();
 
