@@ -79,6 +79,9 @@ struct Request {
   // Asked before every pass; true ends the generation. May be empty.
   std::function<bool()> is_cancelled = {};
   SpeculationId speculation{0};
+  // The answer, where it is known beforehand: for benchmarks of drafts that stop where they should
+  // (the option lookahead, "oracle"). The text does not depend on it.
+  std::optional<std::vector<TokenId>> known_answer = std::nullopt;
 };
 
 class Engine {

@@ -64,6 +64,7 @@ struct Generation {
   uint64_t seed = 0;  // the one that was used
   Timings timings;
   SpeculationStatistics speculation;
+  std::vector<DraftCounts> steps;  // per pass after the prompt
 };
 
 }  // namespace forerun

@@ -156,6 +156,8 @@ Generation Engine::generate(Request request) {
 
 RequestId Engine::submit(Request request) {
   Speculator& speculator = impl_->speculator(request.speculation);
+  check(!speculator.needs_answers() || request.known_answer.has_value(),
+        "the lookahead oracle needs to know the answer beforehand: it is for 'forerun bench spec'");
   return impl_->stepper.submit(std::move(request), speculator.speculation());
 }
 

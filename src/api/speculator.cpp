@@ -50,6 +50,7 @@ Speculator::Speculator(const SpeculationOptions& options, const Resources& resou
   MethodOptions method_options;
   for (const auto& [name, value] : options.options) set_method_option(method_options, name, value);
   if (options.method == "none") return;
+  needs_answers_ = method_options.lookahead.needs_answers();
   const DraftResources draft_resources{.segments = [this] { return segments(); },
                                        .n_vocab = static_cast<int>(resources.vocabulary.n_tokens()),
                                        .executor = &resources.executor,

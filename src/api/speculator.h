@@ -35,6 +35,8 @@ class Speculator {
 
   // What requests are submitted with; refers to this.
   Speculation speculation();
+  // Whether requests must say their answer.
+  bool needs_answers() const { return needs_answers_; }
 
  private:
   // An answer goes to the live datastore, with a little of what came before it. What goes
@@ -48,6 +50,7 @@ class Speculator {
   std::vector<std::unique_ptr<Datastore>> stores_;
   Datastore* live_ = nullptr;  // one of them
   AcceptRule accept_ = AcceptRule::kMatch;
+  bool needs_answers_ = false;
   std::unique_ptr<TreeBudget> budget_;
   std::unique_ptr<DraftMethod> method_;
 };

@@ -7,21 +7,23 @@ namespace {
 
 class ForerunMethod : public SpecMethod {
  public:
-  ForerunMethod(Engine& engine, std::string name, SpeculationId speculation, GenerationOptions options)
-      : engine_(engine),
-        name_(std::move(name)),
-        speculation_(speculation),
-        options_(std::move(options)) {}
+  ForerunMethod(Engine& engine, ForerunMethodOptions options)
+      : engine_(engine), options_(std::move(options)) {}
 
-  const std::string& name() const override { return name_; }
+  const std::string& name() const override { return options_.name; }
 
   std::vector<SpecAnswer> answer(std::span<const std::vector<TokenId>> prompts) override {
+    std::vector<Request> wanted;
+    for (const std::vector<TokenId>& prompt : prompts) {
+      wanted.push_back(
+          {.prompt = prompt, .options = options_.generation, .speculation = options_.speculation});
+      if (!options_.tells_answers) continue;
+      wanted.back().known_answer =
+          engine_.generate({.prompt = prompt, .options = options_.generation}).tokens;
+    }
     engine_.forget_contexts();  // every method reads the whole prompt
     std::vector<RequestId> requests;
-    for (const std::vector<TokenId>& prompt : prompts) {
-      requests.push_back(
-          engine_.submit({.prompt = prompt, .options = options_, .speculation = speculation_}));
-    }
+    for (Request& request : wanted) requests.push_back(engine_.submit(std::move(request)));
     const Stopwatch watch;
     double prompt_ms = 0;
     // Prompts are read when no request waits for its first token any more.
@@ -41,24 +43,21 @@ class ForerunMethod : public SpecMethod {
                                  .prompt_ms = prompt_ms / n,
                                  .decode_ms = decode_ms / n,
                                  .drafts = generation->speculation.total(),
-                                 .speculation = generation->speculation}});
+                                 .speculation = generation->speculation,
+                                 .steps = std::move(generation->steps)}});
     }
     return answers;
   }
 
  private:
   Engine& engine_;
-  std::string name_;
-  SpeculationId speculation_;
-  GenerationOptions options_;
+  ForerunMethodOptions options_;
 };
 
 }  // namespace
 
-std::unique_ptr<SpecMethod> make_forerun_method(Engine& engine, const std::string& name,
-                                                SpeculationId speculation,
-                                                const GenerationOptions& options) {
-  return std::make_unique<ForerunMethod>(engine, name, speculation, options);
+std::unique_ptr<SpecMethod> make_forerun_method(Engine& engine, ForerunMethodOptions options) {
+  return std::make_unique<ForerunMethod>(engine, std::move(options));
 }
 
 }  // namespace forerun

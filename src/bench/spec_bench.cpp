@@ -92,8 +92,12 @@ void add_own_methods(const SpecBenchOptions& options, Engine& engine, Methods& m
   for (const std::string& name : names) {
     SpeculationOptions speculation = with_variant(options.engine.speculation, name);
     if (!options.live_folder.empty()) speculation.live_datastore = options.live_folder / name;
-    methods.push_back(
-        make_forerun_method(engine, name, engine.add_speculation(speculation), options.generation));
+    const auto lookahead = speculation.options.find("lookahead");
+    const bool tells_answers = lookahead != speculation.options.end() && lookahead->second == "oracle";
+    methods.push_back(make_forerun_method(engine, {.name = name,
+                                                   .speculation = engine.add_speculation(speculation),
+                                                   .generation = options.generation,
+                                                   .tells_answers = tells_answers}));
   }
 }
 
@@ -153,7 +157,8 @@ void find_differences(const SpecBenchOptions& options, Engine& engine, SpecBench
   GenerationOptions generation = options.generation;
   generation.sampling.n_logprobs = kNearestTokens;
   const bool is_greedy = generation.sampling.temperature <= 0;
-  const auto plain = make_forerun_method(engine, "none", SpeculationId{0}, generation);
+  const auto plain = make_forerun_method(
+      engine, {.name = "none", .speculation = SpeculationId{0}, .generation = generation});
   for (size_t i = 0; i < result.prompts.size(); ++i) {
     std::optional<SpecRun> again;
     for (size_t m = 1; m < result.n_own(); ++m) {

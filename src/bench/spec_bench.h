@@ -34,6 +34,7 @@ struct SpecBenchOptions {
   int batch = 1;  // prompts that are answered at once
   // A live datastore for each method, in a folder of its own below this one. Empty: none.
   std::filesystem::path live_folder;
+  bool reports_steps = false;  // each step's counts, of every answer
 };
 
 struct SpecProgress {

@@ -20,6 +20,7 @@ struct SpecRun {
   double decode_ms = 0;
   DraftCounts drafts;  // n_tested is 0 where that is not known
   SpeculationStatistics speculation;
+  std::vector<DraftCounts> steps;  // ours only
 
   void add(const SpecRun& other);
 };
@@ -40,9 +41,14 @@ class SpecMethod {
   virtual std::vector<SpecAnswer> answer(std::span<const std::vector<TokenId>> prompts) = 0;
 };
 
-// One of our drafting methods, as `speculation` of the engine, which must outlive it.
-std::unique_ptr<SpecMethod> make_forerun_method(Engine& engine, const std::string& name,
-                                                SpeculationId speculation,
-                                                const GenerationOptions& options);
+struct ForerunMethodOptions {
+  std::string name;
+  SpeculationId speculation{};  // one of the engine's
+  GenerationOptions generation;
+  // Requests say their answer, which plain decoding finds beforehand and nobody times.
+  bool tells_answers = false;
+};
+// One of our drafting methods. The engine's first speculation is plain decoding; it outlives this.
+std::unique_ptr<SpecMethod> make_forerun_method(Engine& engine, ForerunMethodOptions options);
 
 }  // namespace forerun

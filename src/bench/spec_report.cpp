@@ -39,7 +39,7 @@ Json summary_json(const SpecSummary& summary, bool is_peer) {
 }
 
 // What each prompt took, for statistics of one's own.
-Json runs_json(const SpecBenchResult& result, size_t method) {
+Json runs_json(const SpecBenchResult& result, size_t method, bool with_steps) {
   Json list = Json::array();
   for (size_t i = 0; i < result.prompts.size(); ++i) {
     const SpecRun& run = result.runs[method][i];
@@ -52,6 +52,13 @@ Json runs_json(const SpecBenchResult& result, size_t method) {
                     {"steps", run.speculation.n_steps},
                     {"drafted", run.drafts.n_drafted},
                     {"accepted", run.drafts.n_accepted}});
+    if (!with_steps) continue;
+    Json& drafted = list.back()["drafted_by_step"] = Json::array();
+    Json& accepted = list.back()["accepted_by_step"] = Json::array();
+    for (const DraftCounts& step : run.steps) {
+      drafted.push_back(step.n_drafted);
+      accepted.push_back(step.n_accepted);
+    }
   }
   return list;
 }
@@ -68,7 +75,7 @@ Json differences_json(const SpecBenchResult& result, size_t method) {
   return list;
 }
 
-Json method_json(const SpecBenchResult& result, size_t method) {
+Json method_json(const SpecBenchResult& result, size_t method, bool with_steps) {
   const bool is_peer = result.is_peer(method);
   Json object = summary_json(result.summary(method), is_peer);
   object["speed_reference"] = result.methods[0];
@@ -78,7 +85,7 @@ Json method_json(const SpecBenchResult& result, size_t method) {
     categories[category] = summary_json(result.summary(method, category), is_peer);
   }
   if (!is_peer) object["differences"] = differences_json(result, method);
-  object["runs"] = runs_json(result, method);
+  object["runs"] = runs_json(result, method, with_steps && !is_peer);
   return object;
 }
 
@@ -168,7 +175,9 @@ Json spec_bench_json(const SpecBenchOptions& options, const SpecBenchResult& res
     object["against_llama_server"] = comparison_json(result, *comparison);
   }
   Json& methods = object["methods"] = Json::object();
-  for (size_t m = 0; m < result.methods.size(); ++m) methods[result.methods[m]] = method_json(result, m);
+  for (size_t m = 0; m < result.methods.size(); ++m) {
+    methods[result.methods[m]] = method_json(result, m, options.reports_steps);
+  }
   return object;
 }
 

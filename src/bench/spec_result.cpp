@@ -63,6 +63,7 @@ void SpecRun::add(const SpecRun& other) {
   decode_ms += other.decode_ms;
   drafts.add(other.drafts);
   speculation.add(other.speculation);
+  steps.insert(steps.end(), other.steps.begin(), other.steps.end());
 }
 
 std::vector<std::string> SpecBenchResult::categories() const {

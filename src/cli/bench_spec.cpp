@@ -37,6 +37,7 @@ struct SpecOptions {
   int limit = 0;
   std::optional<double> mix;
   int batch = 1;
+  bool steps = false;
 };
 
 void show_progress(const SpecProgress& progress) {
@@ -128,6 +129,7 @@ void bench_spec(const SpecOptions& options) {
   }
   bench.batch = options.batch;
   bench.live_folder = options.live_folder;
+  bench.reports_steps = options.steps;
   const bool show = ::isatty(STDERR_FILENO) != 0;
   const SpecBenchResult result =
       run_spec_bench(bench, show ? show_progress : std::function<void(const SpecProgress&)>());
@@ -185,6 +187,8 @@ void add_bench_spec_command(CLI::App& bench) {
   command->add_option("--live", options->live_folder,
                       "Give each method a live datastore of its own in this folder");
   command->add_option("--json", options->json, "Write all numbers to this file");
+  command->add_flag("--steps", options->steps, "In that file, how far each step of every answer drafted")
+      ->needs("--json");
   command->add_option("--report", options->report, "Write a page with plots to this file (HTML)");
   add_model_options(*command, options->model);
   add_context_options(*command, options->model);

@@ -14,6 +14,7 @@ void add_datastore_command(CLI::App& app);
 void add_layers_command(CLI::App& app);
 void add_calibrate_command(CLI::App& app);
 void add_domains_command(CLI::App& app);
+void add_disco_command(CLI::App& app);
 void add_bench_command(CLI::App& app);
 // Below `layers`.
 void add_layers_search_command(CLI::App& layers);
@@ -22,5 +23,8 @@ void add_bench_retrieval_command(CLI::App& bench);
 void add_bench_spec_command(CLI::App& bench);
 // Below `domains`.
 void add_domains_build_command(CLI::App& domains);
+
+// Below `disco`.
+void add_disco_train_command(CLI::App& disco);
 
 }  // namespace forerun

@@ -63,7 +63,7 @@ int cells_for(const std::vector<std::vector<TokenId>>& prompts, const SearchOpti
         {.tokens = std::vector<TokenId>(static_cast<size_t>(n_text)), .n_prompt = prompt.size()});
     n_all += n_text + options.texts.n_tokens;
   }
-  return std::max({kCalibration, n_all, options.is_measured() ? MeasuredSpeed::n_cells(texts) : 0});
+  return std::max({kCalibration, n_all, options.is_measured() ? AnswerTimer::n_cells(texts) : 0});
 }
 
 struct Found {

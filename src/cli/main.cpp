@@ -46,6 +46,7 @@ int main(int argc, char** argv) {
   forerun::add_layers_command(app);
   forerun::add_calibrate_command(app);
   forerun::add_domains_command(app);
+  forerun::add_disco_command(app);
   forerun::add_bench_command(app);
   try {
     app.parse(argc, argv);

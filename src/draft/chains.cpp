@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "core/check.h"
 #include "core/stopwatch.h"
@@ -94,7 +93,8 @@ void ChainGrower::begin(const Start& start) {
   drafter.chain_.clear();
   // A rule of its own takes the place of the plan's numbers.
   const bool has_rule = drafter.lookahead_ != nullptr;
-  const int planned = has_rule ? options_.tokens : std::min(options_.tokens, start.plan.max_tokens);
+  const int planned = has_rule ? control_.lookahead->longest().value_or(options_.tokens)
+                               : std::min(options_.tokens, start.plan.max_tokens);
   chains_.push_back({.start = start,
                      .max_tokens = std::min(planned, start.job->limits.max_depth),
                      .state = request.state(),
@@ -209,7 +209,8 @@ void ChainGrower::grow(Chain& chain, std::span<const float> all_logits) {
   const Position position{chain.n_context() + depth - 1};
   const Sampler* own = drafter.own_sampler_.get();
   const Sampler& sampler = own != nullptr ? *own : drafter.request().sampler();
-  const std::span<const float> logits = fitted(all_logits, sampler.n_vocab());
+  const std::span<const float> logits =
+      fit_logits(all_logits, static_cast<size_t>(sampler.n_vocab()), fitted_);
   const Distribution& distribution = sampler.distribution(logits, chain.state, scratch_);
   const TokenId token = sampler.draw(distribution, position);
   if (own != nullptr) tree.set_distribution(chain.end, distribution);
@@ -228,13 +229,17 @@ void ChainGrower::grow(Chain& chain, std::span<const float> all_logits) {
   if (options_.siblings && own == nullptr) add_siblings(chain, logits, spine, total);
 
   const auto n_prompt = static_cast<int>(drafter.request().n_prompt());
-  chain.is_complete = ends(chain, {.logits = logits,
-                                   .max_logit = max,
-                                   .total = total,
-                                   .token = token,
-                                   .probability = probability,
-                                   .depth = depth,
-                                   .n_answer = chain.n_context() - n_prompt + depth - 1});
+  const int n_answer = chain.n_context() - n_prompt + depth - 1;
+  const auto known = drafter.request().known_answer();
+  DraftedToken drafted{.logits = logits,
+                       .max_logit = max,
+                       .total = total,
+                       .token = token,
+                       .probability = probability,
+                       .depth = depth,
+                       .n_answer = n_answer};
+  if (static_cast<size_t>(n_answer) < known.size()) drafted.known = known[static_cast<size_t>(n_answer)];
+  chain.is_complete = ends(chain, drafted);
   if (chain.is_complete) return;
   chain.end = node;
   chain.next.assign(1, token);
@@ -271,14 +276,6 @@ void ChainGrower::add_siblings(Chain& chain, std::span<const float> logits, cons
               .score = score * static_cast<float>(probability),
               .source = DraftSource::kModel});
   }
-}
-
-std::span<const float> ChainGrower::fitted(std::span<const float> logits, int n_vocab) {
-  const auto n = static_cast<size_t>(n_vocab);
-  if (logits.size() >= n) return logits.first(n);
-  fitted_.assign(n, -std::numeric_limits<float>::infinity());
-  std::ranges::copy(logits, fitted_.begin());
-  return fitted_;
 }
 
 }  // namespace forerun

@@ -126,8 +126,6 @@ class ChainGrower {
   void grow(Chain& chain, std::span<const float> logits);
   void add_siblings(Chain& chain, std::span<const float> logits, const DraftNode& spine, double total);
   bool ends(const Chain& chain, const DraftedToken& token) const;
-  // Logits of a vocabulary that may be another in size than the target's.
-  std::span<const float> fitted(std::span<const float> logits, int n_vocab);
 
   ChainOptions options_;
   Executor& executor_;
@@ -141,7 +139,7 @@ class ChainGrower {
   SamplerScratch scratch_;
   SelectionScratch selection_;
   std::vector<ScoredToken> likeliest_;
-  std::vector<float> fitted_;
+  std::vector<float> fitted_;  // logits of a smaller vocabulary
 };
 
 }  // namespace forerun

@@ -42,10 +42,14 @@ Executor& executor_of(const DraftResources& resources) {
   return *resources.executor;
 }
 
-// `cost` is asked for where it is needed: it may have to be measured.
+// `draft` is the model that drafts. `cost` is asked for where it is needed: it may have to be
+// measured.
 DraftControl control_of(const MethodOptions& options, const DraftResources& resources,
-                        const std::function<DraftCost()>& cost) {
-  DraftControl control{.lookahead = make_lookahead(options.lookahead, resources.costs)};
+                        const Model& draft, const std::function<DraftCost()>& cost) {
+  const ModelPair models{.target = executor_of(resources).model().fingerprint(),
+                         .draft = draft.fingerprint()};
+  DraftControl control{
+      .lookahead = make_lookahead(options.lookahead, {.costs = resources.costs, .models = models})};
   if (resources.gates || options.lookahead.needs_costs()) control.cost = cost();
   if (resources.gates) control.gate = std::make_unique<DraftGate>(resources.costs(), *control.cost);
   return control;
@@ -54,9 +58,9 @@ DraftControl control_of(const MethodOptions& options, const DraftResources& reso
 std::unique_ptr<DraftMethod> make_self(const MethodOptions& all, const ChainOptions& options,
                                        const DraftResources& resources,
                                        std::unique_ptr<LayerSelector> selector) {
-  return std::make_unique<SelfMethod>(
-      options, executor_of(resources), std::move(selector),
-      control_of(all, resources, [&] { return self_draft_cost(resources.costs()); }));
+  return std::make_unique<SelfMethod>(options, executor_of(resources), std::move(selector),
+                                      control_of(all, resources, executor_of(resources).model(),
+                                                 [&] { return self_draft_cost(resources.costs()); }));
 }
 
 std::unique_ptr<DraftMethod> make_draft(const MethodOptions& options, const DraftResources& resources) {
@@ -66,7 +70,8 @@ std::unique_ptr<DraftMethod> make_draft(const MethodOptions& options, const Draf
   }
   CHECK(resources.draft_model != nullptr);
   std::shared_ptr<DraftModel> draft = resources.draft_model(options.draft.model);
-  DraftControl control = control_of(options, resources, [&] { return draft_model_cost(*draft); });
+  DraftControl control =
+      control_of(options, resources, *draft->model, [&] { return draft_model_cost(*draft); });
   return std::make_unique<DraftModelMethod>(options.draft.draft, std::move(draft), std::move(control));
 }
 
@@ -105,7 +110,11 @@ std::unique_ptr<DraftMethod> make_auto(const MethodOptions& given, const DraftRe
   gated.gates = true;
   std::vector<std::unique_ptr<DraftMethod>> models;
   if (!given.draft.model.empty()) models.push_back(make_method("draft", options, gated));
-  if (drafts_itself) models.push_back(make_method(given.automatic.layers, options, gated));
+  if (drafts_itself) {
+    // A classifier is for one drafter.
+    if (!models.empty() && options.lookahead.policy == "disco") options.lookahead.policy = "own";
+    models.push_back(make_method(given.automatic.layers, options, gated));
+  }
   return std::make_unique<HybridMethod>(
       std::move(mixed),
       models.size() == 1 ? std::move(models.front()) : std::make_unique<RivalsMethod>(std::move(models)),

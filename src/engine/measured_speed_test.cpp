@@ -32,7 +32,7 @@ TEST_F(MeasuredSpeedTest, DraftsWithTheLayers) {
       {loaded_.vocabulary.tokenize("one two three"), loaded_.vocabulary.tokenize("another text")},
       {.n_tokens = 24});
   ASSERT_EQ(texts.size(), 2u);
-  ASSERT_LE(MeasuredSpeed::n_cells(texts), executor_.cells().n_free());
+  ASSERT_LE(AnswerTimer::n_cells(texts), executor_.cells().n_free());
   const int n_free = executor_.cells().n_free();
   {
     MeasuredSpeed objective(executor_, loaded_.vocabulary, {.tokens = 6, .threshold = 0}, texts);

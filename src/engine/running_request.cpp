@@ -56,6 +56,7 @@ std::string_view to_string(StopReason reason) {
 RunningRequest::RunningRequest(Request request, const Vocabulary& vocabulary, const Limits& limits)
     : text_((validate(request.prompt, request.options, limits), std::move(request.prompt))),
       n_prompt_(text_.size()),
+      known_answer_(std::move(request.known_answer).value_or(std::vector<TokenId>())),
       options_(std::move(request.options)),
       on_text_(std::move(request.on_text)),
       is_cancelled_(std::move(request.is_cancelled)),

@@ -36,6 +36,8 @@ class RunningRequest {
   std::span<const TokenId> prompt() const { return std::span(text_).first(n_prompt_); }
   std::span<const TokenId> answer() const { return std::span(text_).subspan(n_prompt_); }
 
+  std::span<const TokenId> known_answer() const { return known_answer_; }
+
   const Sampler& sampler() const { return sampler_; }
   const SamplerState& state() const { return state_; }  // after the text
   bool is_cancelled() const { return is_cancelled_ && is_cancelled_(); }
@@ -45,6 +47,7 @@ class RunningRequest {
   // What a request learns and counts while it runs, for whoever runs it.
   SpeculationStatistics& speculation() { return result_.speculation; }
   Timings& timings() { return result_.timings; }
+  std::vector<DraftCounts>& steps() { return result_.steps; }
 
   // The answer grew by a token: `logits` are those it was chosen from. Streams text. Why
   // the answer ends here, if it does; a token that ends the text is not part of it.
@@ -59,6 +62,7 @@ class RunningRequest {
 
   std::vector<TokenId> text_;
   size_t n_prompt_;
+  std::vector<TokenId> known_answer_;
   GenerationOptions options_;
   std::function<void(std::string_view)> on_text_;
   std::function<bool()> is_cancelled_;

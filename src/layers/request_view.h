@@ -18,6 +18,8 @@ class RequestView {
   virtual std::span<const TokenId> text() const = 0;
   virtual size_t n_prompt() const = 0;  // of its tokens
   virtual SequenceId sequence() const = 0;
+  // All of the answer, where the caller knew it beforehand (Request::known_answer); else empty.
+  virtual std::span<const TokenId> known_answer() const { return {}; }
 
   virtual const Sampler& sampler() const = 0;
   virtual const SamplerState& state() const = 0;  // after the text

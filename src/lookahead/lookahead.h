@@ -11,6 +11,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 
 #include "core/ids.h"
@@ -26,6 +27,8 @@ struct DraftedToken {
   double probability;
   int depth;     // 1: the first of its draft
   int n_answer;  // tokens of the answer before this one, those of the draft included
+  // What the model puts there, where the caller knew the answer beforehand: in benchmarks.
+  std::optional<TokenId> known = std::nullopt;
 };
 
 // Where a draft begins.
@@ -56,6 +59,8 @@ class LookaheadPolicy {
   virtual ~LookaheadPolicy() = default;
   // The policy outlives what it returns.
   virtual std::unique_ptr<Lookahead> begin() = 0;
+  // The most tokens that it drafts, where it has a limit of its own: in place of the method's.
+  virtual std::optional<int> longest() const { return std::nullopt; }
 };
 
 }  // namespace forerun

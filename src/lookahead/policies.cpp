@@ -8,6 +8,7 @@
 
 #include "core/error.h"
 #include "lookahead/cost.h"
+#include "lookahead/disco.h"
 #include "lookahead/thresholds.h"
 
 namespace forerun {
@@ -22,12 +23,23 @@ constexpr auto kPolicies = std::to_array<LookaheadInfo>({
     {"adaptive", "The same, the threshold follows the share that is taken"},
     {"roc", "The same, the threshold that would have been best so far"},
     {"perplexity", "Until the draft's perplexity is above a threshold"},
+    {"disco", "Until a classifier says that a token will not be taken (forerun disco train)"},
+    {"oracle", "Until a token is not taken: bench spec knows that beforehand"},
 });
 
 std::vector<std::string_view> names() {
   std::vector<std::string_view> names;
   for (const LookaheadInfo& policy : kPolicies) names.push_back(policy.name);
   return names;
+}
+
+std::unique_ptr<LookaheadPolicy> make_disco(const std::string& file, const ModelPair& models) {
+  if (file.empty()) {
+    fail(ErrorCode::kInvalidArgument,
+         "the lookahead disco needs a classifier: --lookahead-classifier FILE ('forerun disco train' "
+         "makes one)");
+  }
+  return std::make_unique<DiscoLookahead>(DiscoClassifier::load(file, models));
 }
 
 }  // namespace
@@ -45,19 +57,23 @@ void LookaheadOptions::describe(OptionVisitor& visitor) {
                 threshold, {0.0, 1.0});
   visitor.visit({.name = "lookahead-perplexity", .help = "perplexity: that ends a draft"}, perplexity,
                 {1.0, 1e6});
+  visitor.visit({.name = "lookahead-classifier", .help = "disco: a file of 'forerun disco train'"},
+                classifier, {});
 }
 
 std::unique_ptr<LookaheadPolicy> make_lookahead(const LookaheadOptions& options,
-                                                const std::function<const Calibration&()>& costs) {
+                                                const LookaheadResources& resources) {
   const std::string& name = options.policy;
   if (name == "own") return nullptr;
-  if (name == "cost") return std::make_unique<CostLookahead>(costs());
+  if (name == "cost") return std::make_unique<CostLookahead>(resources.costs());
   if (name == "fixed") return std::make_unique<FixedLength>(options.tokens);
   if (name == "heuristic") return std::make_unique<HeuristicLength>(options.tokens);
   if (name == "confidence") return std::make_unique<ConfidenceThreshold>(options.threshold);
   if (name == "adaptive") return std::make_unique<AdaptiveConfidence>(options.threshold);
   if (name == "roc") return std::make_unique<RocConfidence>(options.threshold);
   if (name == "perplexity") return std::make_unique<PerplexityThreshold>(options.perplexity);
+  if (name == "disco") return make_disco(options.classifier, resources.models);
+  if (name == "oracle") return std::make_unique<Oracle>();
   fail(ErrorCode::kInvalidArgument, "there is no lookahead '{}': choose one of {}", name,
        fmt::join(names(), ", "));
 }

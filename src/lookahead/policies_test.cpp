@@ -19,10 +19,24 @@ TEST(Policies, EveryNameIsMade) {
   for (const LookaheadInfo& info : lookahead_policies()) {
     LookaheadOptions options;
     options.policy = info.name;
-    EXPECT_EQ(make_lookahead(options, costs) == nullptr, info.name == "own") << info.name;
+    if (info.name == "disco") continue;  // needs a file
+    EXPECT_EQ(make_lookahead(options, {.costs = costs}) == nullptr, info.name == "own") << info.name;
     EXPECT_FALSE(info.summary.empty());
   }
   EXPECT_EQ(n_asked, 1) << "measuring takes time: where it is needed only";
+}
+
+TEST(Policies, DiscoNeedsAClassifier) {
+  LookaheadOptions options;
+  options.policy = "disco";
+  try {
+    make_lookahead(options, {});
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("--lookahead-classifier"), std::string::npos);
+  }
+  options.classifier = "/nowhere/at/all.gguf";
+  EXPECT_THROW(make_lookahead(options, {}), Error);
 }
 
 TEST(Policies, AnUnknownNameIsAnErrorThatListsThem) {

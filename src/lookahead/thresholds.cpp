@@ -158,4 +158,8 @@ std::unique_ptr<Lookahead> PerplexityThreshold::begin() {
   return std::make_unique<OfRequest>(most_);
 }
 
+std::unique_ptr<Lookahead> Oracle::begin() {
+  return std::make_unique<Rule>([](const DraftedToken& token) { return token.token == token.known; });
+}
+
 }  // namespace forerun

@@ -13,6 +13,7 @@ class FixedLength final : public LookaheadPolicy {
  public:
   explicit FixedLength(int n_tokens) : n_tokens_(n_tokens) {}
   std::unique_ptr<Lookahead> begin() override;
+  std::optional<int> longest() const override { return n_tokens_; }
 
  private:
   int n_tokens_;
@@ -108,6 +109,13 @@ class PerplexityThreshold final : public LookaheadPolicy {
 
  private:
   double most_;
+};
+
+// The best that knowing when to stop can do: stops behind the first token that will not be taken,
+// because it was told the answer. For benchmarks; DISCO's upper bound.
+class Oracle final : public LookaheadPolicy {
+ public:
+  std::unique_ptr<Lookahead> begin() override;
 };
 
 }  // namespace forerun

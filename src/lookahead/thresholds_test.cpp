@@ -167,5 +167,16 @@ TEST(PerplexityThreshold, IsOfTheWholeDraft) {
   EXPECT_EQ(length(*rule, {0.0}), 1);
 }
 
+TEST(Oracle, StopsBehindWhatIsNotTaken) {
+  Oracle policy;
+  const auto lookahead = policy.begin();
+  DraftedToken token = drafted(1, 0.9);
+  EXPECT_FALSE(lookahead->goes_on(token)) << "nothing is known";
+  token.known = token.token;
+  EXPECT_TRUE(lookahead->goes_on(token));
+  token.known = TokenId{77};
+  EXPECT_FALSE(lookahead->goes_on(token));
+}
+
 }  // namespace
 }  // namespace forerun

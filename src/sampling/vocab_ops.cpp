@@ -77,21 +77,40 @@ FORERUN_CPU_CLONES void clean_all(const float* x, size_t n, float* out) {
 // Sums of kSumGroup values stay in single precision; those go into the double.
 constexpr size_t kSumGroup = 16 * kLanes;
 
-FORERUN_CPU_CLONES double exp_total(const float* x, size_t n, float max, float temperature) {
+// The sum of term(x) over all x.
+template <typename Term>
+[[gnu::always_inline]] inline double total_of(const float* x, size_t n, Term term) {
   double total = 0;
   size_t i = 0;
   for (; i + kSumGroup <= n; i += kSumGroup) {
     float lane[kLanes] = {};
     for (size_t k = 0; k < kSumGroup; k += kLanes) {
-      for (size_t j = 0; j < kLanes; ++j) lane[j] += scaled_exp(x[i + k + j], max, temperature);
+      for (size_t j = 0; j < kLanes; ++j) lane[j] += term(x[i + k + j]);
     }
     for (size_t width = kLanes / 2; width > 0; width /= 2) {
       for (size_t j = 0; j < width; ++j) lane[j] += lane[j + width];
     }
     total += static_cast<double>(lane[0]);
   }
-  for (; i < n; ++i) total += static_cast<double>(scaled_exp(x[i], max, temperature));
+  for (; i < n; ++i) total += static_cast<double>(term(x[i]));
   return total;
+}
+
+FORERUN_CPU_CLONES double exp_total(const float* x, size_t n, float max, float temperature) {
+  return total_of(
+      x, n, [=](float logit) __attribute__((always_inline)) {
+        return scaled_exp(logit, max, temperature);
+      });
+}
+
+// Of (max - x) * exp(x - max).
+FORERUN_CPU_CLONES double entropy_total(const float* x, size_t n, float max) {
+  return total_of(
+      x, n, [=](float logit) __attribute__((always_inline)) {
+        constexpr float kNothing = -87.0f;  // exp_nonpositive() is 0 below
+        const float below = larger(logit - max, kNothing);
+        return -below * ieee::exp_nonpositive(below);
+      });
 }
 
 FORERUN_CPU_CLONES void scale_and_shift(const float* x, size_t n, float max, float temperature,
@@ -146,6 +165,13 @@ float largest(std::span<const float> logits) {
 
 bool has_excluded(std::span<const float> logits) {
   return count_excluded(logits.data(), logits.size()) > 0;
+}
+
+std::span<const float> fit_logits(std::span<const float> logits, size_t n, std::vector<float>& memory) {
+  if (logits.size() >= n) return logits.first(n);
+  memory.assign(n, -kInf);
+  std::ranges::copy(logits, memory.begin());
+  return memory;
 }
 
 void copy_clean(std::span<const float> logits, std::vector<float>& out) {
@@ -226,6 +252,10 @@ void select_mass(std::span<const float> logits, const MassTarget& target, Select
 
 double sum_exp(std::span<const float> logits, float max, float temperature) {
   return exp_total(logits.data(), logits.size(), max, temperature);
+}
+
+double entropy(std::span<const float> logits, float max, double total) {
+  return ieee::log(total) + entropy_total(logits.data(), logits.size(), max) / total;
 }
 
 double probability_of(TokenId token, std::span<const float> logits) {

@@ -48,6 +48,10 @@ inline float clean(float logit) {
   return without_nan < kMax ? without_nan : kMax;
 }
 
+// The logits of the first n tokens; of those that are not there -infinity. They lie in `memory`
+// where there are fewer than n.
+std::span<const float> fit_logits(std::span<const float> logits, size_t n, std::vector<float>& memory);
+
 // Copies clean(logit) of each.
 void copy_clean(std::span<const float> logits, std::vector<float>& out);
 
@@ -77,6 +81,9 @@ void select_mass(std::span<const float> logits, const MassTarget& target, Select
 
 // Sum of exp((x - max) / temperature) over all logits x; `max` is the largest and finite.
 double sum_exp(std::span<const float> logits, float max, float temperature);
+
+// Nats, at temperature 1, of what `max` and `total` = sum_exp(logits, max, 1) are.
+double entropy(std::span<const float> logits, float max, double total);
 
 // The probability of a token at temperature 1.
 double probability_of(TokenId token, std::span<const float> logits);

@@ -138,6 +138,23 @@ TEST_P(VocabOps, SumExpAndLogSoftmaxEqualDouble) {
   }
 }
 
+TEST_P(VocabOps, EntropyEqualsDouble) {
+  std::mt19937 random(5);
+  for (size_t n : {5u, 256u, 1'000u, 70'000u}) {
+    const auto logits = random_logits(n, GetParam(), random);
+    const float max = largest(logits);
+    if (max == -kInf) continue;
+    const double total = sum_exp(logits, max, 1.0f);
+    double expected = 0;
+    for (float x : logits) {
+      if (!(x > -kInf)) continue;
+      const double log_probability = static_cast<double>(x - max) - std::log(total);
+      expected -= std::exp(log_probability) * log_probability;
+    }
+    EXPECT_NEAR(entropy(logits, max, total), expected, 1e-5 * (1 + expected));
+  }
+}
+
 // Golden value: the sum has the same bits on every machine, compiler and instruction set.
 TEST(VocabOpsDeterminism, SumExpHasTheSameBitsEverywhere) {
   std::vector<float> logits(10'007);
@@ -150,6 +167,16 @@ TEST(VocabOpsDeterminism, SumExpHasTheSameBitsEverywhere) {
   uint64_t bits;
   std::memcpy(&bits, &sum, sizeof(bits));
   EXPECT_EQ(bits, 0x407A87AD45250DABu) << sum;
+}
+
+TEST(VocabOpsFit, CutsAndFillsUp) {
+  const std::vector<float> logits{1, 2, 3};
+  std::vector<float> memory;
+  EXPECT_EQ(fit_logits(logits, 2, memory).size(), 2u);
+  EXPECT_EQ(fit_logits(logits, 3, memory).data(), logits.data());
+  const auto filled = fit_logits(logits, 5, memory);
+  EXPECT_EQ(std::vector<float>(filled.begin(), filled.end()),
+            (std::vector<float>{1, 2, 3, -kInf, -kInf}));
 }
 
 TEST(VocabOpsClean, ReplacesWhatIsNoNumber) {
