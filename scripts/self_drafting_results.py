@@ -11,14 +11,11 @@ Standard library only.
 
 import argparse
 import json
-import os
-import queue
-import subprocess
-import sys
 from collections import defaultdict
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
+from forerun_results.commands import Commands
 from forerun_results.layer_tables import write_page
 
 SEARCHES = {
@@ -69,10 +66,7 @@ class Results:
         self.options = options
         self.output: Path = options.output
         self.build, self.test = split_prompts(options.prompts, self.output)
-        self.cores: queue.Queue[list[int]] = queue.Queue()
-        all_cores = sorted(os.sched_getaffinity(0))
-        for job in range(options.jobs):
-            self.cores.put(all_cores[job * options.threads : (job + 1) * options.threads])
+        self.run = Commands(options.program, self.output, options.threads, options.jobs).run
 
     def measure(self) -> None:
         options = self.options
@@ -98,25 +92,6 @@ class Results:
                 for part, futures in [("searches", searches), ("speeds", speeds), ("same", same), ("contexts", contexts)]
             }
             write_page(self.output, calibration=calibration, small=small.result(), **done)
-
-    def run(self, name: str, *arguments: object, model: str, writes: bool = False) -> dict:
-        """What a command prints as JSON, or writes, kept in a file of this name."""
-        path = self.output / name
-        if not path.exists():
-            cores = self.cores.get()
-            command = [self.options.program, *map(str, arguments), "-m", model, "-t", str(self.options.threads)]
-            print(" ".join(command), file=sys.stderr)
-            try:
-                done = subprocess.run(
-                    command, check=True, capture_output=True, text=True, preexec_fn=lambda: os.sched_setaffinity(0, cores)
-                )
-            except subprocess.CalledProcessError as error:
-                sys.exit(f"{name}: {error.stderr}")
-            finally:
-                self.cores.put(cores)
-            if not writes:
-                path.write_text(done.stdout)
-        return json.loads(path.read_text())
 
     def search(self, name: str, flags: list[object], prompts: Path | None = None, model: str | None = None) -> dict:
         layers = self.output / f"layers {name}.json"

@@ -3,6 +3,8 @@
 #include <forerun/engine.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -60,6 +62,57 @@ TEST(DraftModel, ThePapersRulesTakeMostOfIt) {
     Request request = request_for(engine, kLong, 1.0f, 6);
     request.speculation = engine.add_speculation(drafting("tiny-llama-f16", accept));
     EXPECT_GT(engine.generate(request).speculation.accept_rate(), 0.9) << accept;
+  }
+}
+
+// How often each pair of tokens follows the first one.
+std::map<std::vector<TokenId>, int> pairs(Engine& engine, SpeculationId speculation, uint64_t first_seed,
+                                          int n) {
+  std::vector<RequestId> ids;
+  for (int i = 0; i < n; ++i) {
+    Request request =
+        request_for(engine, "My favourite animal is the", 1.0f, first_seed + static_cast<uint64_t>(i));
+    request.options.sampling.top_k = 3;
+    request.options.max_tokens = 4;
+    request.speculation = speculation;
+    ids.push_back(engine.submit(request));
+  }
+  while (engine.step()) {
+  }
+  std::map<std::vector<TokenId>, int> counts;
+  for (const RequestId id : ids) {
+    std::vector<TokenId> tokens = engine.take(id).value().tokens;
+    ++counts[{tokens[1], tokens[2]}];
+  }
+  return counts;
+}
+
+// Other draws, the same distribution: the chi-squared statistic of two samples of one size is about
+// its degrees of freedom d, with a deviation of sqrt(2 d). (Seeds are given: this cannot fail by
+// chance.) With a real model and its draft model, whose distributions overlap without being the same.
+TEST(DraftModel, ThePapersRulesKeepTheDistribution) {
+  constexpr int kDraws = 1200;
+  Engine engine(engine_options("smollm2", {.n_threads = 2, .n_parallel = 32, .n_context = 64}));
+  const auto plain = pairs(engine, SpeculationId{0}, 1, kDraws);
+  for (const char* accept : {"target", "leviathan", "rejection"}) {
+    SpeculationOptions options = drafting("smollm2", accept);
+    options.options["draft-model"] = FORERUN_MODELS "/smollm2-draft.gguf";
+    options.options["draft-tokens"] = "2";
+    auto found = pairs(engine, engine.add_speculation(options), 1'000'000, kDraws);
+    double statistic = 0;
+    int n_cells = 0;
+    auto all = plain;
+    for (const auto& [tokens, n] : found) all[tokens] += n;
+    for (const auto& [tokens, n] : all) {
+      if (n < 10) continue;
+      const auto before = plain.find(tokens);
+      const int expected = before != plain.end() ? before->second : 0;
+      const double difference = found[tokens] - expected;
+      statistic += difference * difference / n;
+      ++n_cells;
+    }
+    EXPECT_GE(n_cells, 10) << "or nothing is tested";
+    EXPECT_LT(statistic, n_cells + 4 * std::sqrt(2.0 * n_cells)) << accept;
   }
 }
 

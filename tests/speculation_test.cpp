@@ -8,6 +8,9 @@
 #include <vector>
 
 #include "draft/methods.h"
+#include "gguf/gguf_file.h"
+#include "lookahead/disco_classifier.h"
+#include "model/model.h"
 #include "support/domain_files.h"
 #include "support/engine.h"
 #include "support/engine_options.h"
@@ -41,13 +44,15 @@ std::vector<GenerationOptions> ways_to_sample(int n_tokens) {
   return {greedy, seeded, penalised};
 }
 
-// Every prompt in every way, `n_parallel` of them at once.
-std::vector<Generation> answers(Engine& engine, SpeculationId speculation, int n_tokens) {
+// Every prompt in every way, `n_parallel` of them at once. `known`: what comes of that.
+std::vector<Generation> answers(Engine& engine, SpeculationId speculation, int n_tokens,
+                                const std::vector<Generation>& known = {}) {
   std::vector<RequestId> ids;
   for (const std::string& prompt : kPrompts) {
     for (const GenerationOptions& options : ways_to_sample(n_tokens)) {
-      ids.push_back(engine.submit(
-          {.prompt = engine.tokenize(prompt), .options = options, .speculation = speculation}));
+      Request request{.prompt = engine.tokenize(prompt), .options = options, .speculation = speculation};
+      if (!known.empty()) request.known_answer = known[ids.size()].tokens;
+      ids.push_back(engine.submit(std::move(request)));
     }
   }
   while (engine.step()) {
@@ -107,7 +112,28 @@ TEST(Speculation, EveryMethodGivesTheSameTextWithWindows) {
   every_method_gives_the_same_text("tiny-gemma3", "tiny-gemma3-global", 60);
 }
 
+uint64_t fingerprint_of(const std::string& model) {
+  return model_fingerprint(GgufFile::open(model_file(model)));
+}
+
+// A classifier that goes on behind probable tokens.
+void write_classifier(const ModelPair& models, const std::filesystem::path& path) {
+  DiscoClassifier classifier{
+      .models = models, .rule = {.threshold = 0.6, .max_tokens = 7}, .n_examples = 1, .network = {}};
+  DiscoNetwork& network = classifier.network;
+  network.scale.fill(1);
+  network.hidden_weight.assign(kDiscoFeatures, 0);
+  network.hidden_weight[0] = 8;
+  network.hidden_bias = {0};
+  network.output_weight = {1};
+  network.output_bias = -4;
+  classifier.save(path);
+}
+
 TEST(Speculation, EveryLookaheadGivesTheSameText) {
+  const TempDir folder;
+  const std::filesystem::path classifier = folder.file("disco.gguf");
+  const uint64_t target = fingerprint_of("smollm2"), draft = fingerprint_of("smollm2-q8");
   Engine engine(engine_options("smollm2", {.n_threads = 2, .n_parallel = 3, .n_context = 512}));
   const auto expected = answers(engine, SpeculationId{0}, 24);
   for (const LookaheadInfo& lookahead : lookahead_policies()) {
@@ -115,14 +141,44 @@ TEST(Speculation, EveryLookaheadGivesTheSameText) {
       SpeculationOptions options;
       options.method = method;
       options.options = {{"lookahead", std::string(lookahead.name)},
+                         {"lookahead-classifier", classifier.string()},
                          {"draft-model", model_file("smollm2-q8").string()}};
-      const auto found = answers(engine, engine.add_speculation(options), 24);
+      write_classifier({.target = target, .draft = options.method == "draft" ? draft : target},
+                       classifier);
+      const auto found = answers(engine, engine.add_speculation(options), 24, expected);
       const std::string what = std::string(method) + " " + std::string(lookahead.name);
       expect_equal(found, expected, what);
       int64_t n_drafted = 0;
       for (const Generation& generation : found) n_drafted += generation.speculation.total().n_drafted;
       EXPECT_GT(n_drafted, 0) << what;
     }
+  }
+}
+
+// Not even where what it is told is wrong.
+TEST(Speculation, AnAnswerThatIsToldChangesNoText) {
+  Engine engine(engine_options("tiny-llama-f32", {.n_threads = 1, .n_context = 512}));
+  SpeculationOptions options;
+  options.method = "draft";
+  options.options = {{"lookahead", "oracle"}, {"draft-model", model_file("tiny-llama-f16").string()}};
+  const SpeculationId oracle = engine.add_speculation(options);
+  Request request{.prompt = engine.tokenize(kPrompts[0]), .options = ways_to_sample(30)[0]};
+  const Generation plain = engine.generate(request);
+  request.speculation = oracle;
+  EXPECT_THROW(engine.submit(request), Error) << "nothing is told";
+  double most = 0;
+  for (const size_t n_right : {size_t{0}, plain.tokens.size() / 2, plain.tokens.size()}) {
+    request.known_answer.emplace(plain.tokens.begin(),
+                                 plain.tokens.begin() + static_cast<ptrdiff_t>(n_right));
+    request.known_answer->resize(plain.tokens.size() + 3, TokenId{5});
+    const Generation found = engine.generate(request);
+    EXPECT_EQ(found.tokens, plain.tokens);
+    EXPECT_GT(found.speculation.tokens_per_step(), most) << "the more is right, the longer drafts are";
+    most = found.speculation.tokens_per_step();
+    int64_t n_drafted = 0;
+    for (const DraftCounts& step : found.steps) n_drafted += step.n_drafted;
+    EXPECT_EQ(n_drafted, found.speculation.total().n_drafted);
+    EXPECT_EQ(static_cast<int64_t>(found.steps.size()), found.speculation.n_steps);
   }
 }
 

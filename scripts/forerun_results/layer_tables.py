@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from .stopping_model import pass_cost
 from .svg import plot
 
 
@@ -58,19 +59,13 @@ def speed_table(speeds: dict, calibration: dict) -> list[str]:
 
 def ceiling(agreement: float, draft_step: float, calibration: dict) -> float:
     """The speed of chains of the best length, were the model's other costs as measured."""
-    costs = {point["rows"]: point["ms"] for point in calibration["points"]}
+    cost = pass_cost(calibration)
     best, expected, chance = 0.0, 1.0, 1.0
     for n in range(26):
-        best = max(best, expected / (n * draft_step + interpolated(costs, n + 1) / costs[1]))
+        best = max(best, expected / (n * draft_step + cost(n + 1) / cost(1)))
         chance *= agreement
         expected += chance
     return best
-
-
-def interpolated(points: dict[int, float], at: int) -> float:
-    low = max(n for n in points if n <= at)
-    high = min((n for n in points if n >= at), default=low)
-    return points[low] if high == low else points[low] + (points[high] - points[low]) * (at - low) / (high - low)
 
 
 def search_table(searches: dict) -> list[str]:

@@ -91,10 +91,10 @@ void ChainGrower::begin(const Start& start) {
   ChainDrafter& drafter = *start.drafter;
   const RequestView& request = drafter.request();
   drafter.chain_.clear();
-  // A rule of its own takes the place of the plan's numbers.
+  // A rule of its own takes the place of the plan's numbers, but for trials, which are to be short.
   const bool has_rule = drafter.lookahead_ != nullptr;
-  const int planned = has_rule ? control_.lookahead->longest().value_or(options_.tokens)
-                               : std::min(options_.tokens, start.plan.max_tokens);
+  int planned = has_rule ? control_.lookahead->longest().value_or(options_.tokens) : options_.tokens;
+  if (!has_rule || start.plan.is_trial) planned = std::min(planned, start.plan.max_tokens);
   chains_.push_back({.start = start,
                      .max_tokens = std::min(planned, start.job->limits.max_depth),
                      .state = request.state(),

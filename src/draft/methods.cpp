@@ -109,12 +109,14 @@ std::unique_ptr<DraftMethod> make_auto(const MethodOptions& given, const DraftRe
   DraftResources gated = resources;
   gated.gates = true;
   std::vector<std::unique_ptr<DraftMethod>> models;
-  if (!given.draft.model.empty()) models.push_back(make_method("draft", options, gated));
-  if (drafts_itself) {
+  if (!given.draft.model.empty()) {
+    MethodOptions with_model = options;
+    if (given.lookahead.policy == "own") with_model.lookahead.policy = "cost";
+    models.push_back(make_method("draft", with_model, gated));
     // A classifier is for one drafter.
-    if (!models.empty() && options.lookahead.policy == "disco") options.lookahead.policy = "own";
-    models.push_back(make_method(given.automatic.layers, options, gated));
+    if (given.lookahead.policy == "disco") options.lookahead.policy = "own";
   }
+  if (drafts_itself) models.push_back(make_method(given.automatic.layers, options, gated));
   return std::make_unique<HybridMethod>(
       std::move(mixed),
       models.size() == 1 ? std::move(models.front()) : std::make_unique<RivalsMethod>(std::move(models)),

@@ -58,6 +58,7 @@ std::optional<DraftPlan> DraftGate::explore(const DraftPlan& plan) {
   pause_ = std::min(2 * pause_, kMaxPause);
   DraftPlan shorter = plan;
   shorter.max_tokens = std::min(plan.max_tokens, kTryTokens);
+  shorter.is_trial = true;
   return shorter;
 }
 

@@ -23,6 +23,7 @@ struct DraftPlan {
   int max_tokens = std::numeric_limits<int>::max();
   std::optional<double> threshold = std::nullopt;  // nullopt: the drafter's own
   std::optional<double> agreement = std::nullopt;  // of drafted tokens with the model's, if known
+  bool is_trial = false;                           // to see what drafts are worth
 };
 
 class LayerChooser {
