@@ -202,6 +202,9 @@ TEST(DraftModel, WhatCannotDraftIsAnErrorThatSaysWhy) {
   EXPECT_PRED2(contains, error_of(engine, drafting("tiny-llama-f32")), "is the model itself");
   EXPECT_PRED2(contains, error_of(engine, drafting("tiny-gemma3")), "its token 0 is '<pad>'");
   EXPECT_PRED2(contains, error_of(engine, {.method = "draft"}), "--draft-model");
+  SpeculationOptions nowhere = drafting("tiny-llama-f16");
+  nowhere.options["draft-device"] = "nowhere";
+  EXPECT_PRED2(contains, error_of(engine, nowhere), "no device 'nowhere'");
   EXPECT_PRED2(contains,
                error_of(engine, {.method = "draft", .options = {{"draft-model", "no-such-model"}}}),
                "no-such-model");

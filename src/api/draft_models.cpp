@@ -20,8 +20,22 @@ uint64_t n_weight_bytes(const Model& model) {
 
 }  // namespace
 
-std::shared_ptr<const Model> DraftModels::load_weights(const std::string& path) {
-  const auto known = loaded_.find(path);
+std::shared_ptr<Device> DraftModels::device_named(const std::string& name) {
+  const std::shared_ptr<Device>& target = options_.target.model->shared_device();
+  if (name == "same" || name == target->info().name) return target;
+  const auto known = devices_.find(name);
+  if (known != devices_.end()) return known->second;
+  DeviceOptions options = options_.device;
+  options.name = name;
+  std::shared_ptr<Device> opened = Device::open(options);
+  // A device has several names.
+  if (opened->info().name == target->info().name) opened = target;
+  return devices_.emplace(name, std::move(opened)).first->second;
+}
+
+std::shared_ptr<const Model> DraftModels::load_weights(const std::string& path,
+                                                       const std::shared_ptr<Device>& device) {
+  const auto known = loaded_.find({path, device.get()});
   if (known != loaded_.end()) return known->second;
   const Model& target = *options_.target.model;
   const auto file = std::make_shared<const GgufFile>(GgufFile::open(path));
@@ -41,21 +55,21 @@ std::shared_ptr<const Model> DraftModels::load_weights(const std::string& path) 
   if (options_.progress) {
     progress = [this](double share) { options_.progress("loading the draft model", share); };
   }
-  std::shared_ptr<const Model> model = Model::load(file, target.shared_device(), progress);
+  std::shared_ptr<const Model> model = Model::load(file, device, progress);
   if (n_weight_bytes(*model) > n_weight_bytes(target) && options_.warn) {
     options_.warn(fmt::format("{} is larger than the model it drafts for: drafts will be slow", path));
   }
-  loaded_.emplace(path, model);
+  loaded_.emplace(std::pair(path, device.get()), model);
   return model;
 }
 
-std::shared_ptr<DraftModel> DraftModels::load(const std::string& name) {
-  const std::string path = resolve_model(name).string();
+std::shared_ptr<DraftModel> DraftModels::load(const DraftModelChoice& choice) {
+  const std::string path = resolve_model(choice.model).string();
   auto draft = std::make_shared<DraftModel>();
   draft->n_slots = options_.n_slots;
   draft->n_context = options_.n_context + kLongestDraft;
   try {
-    draft->model = load_weights(path);
+    draft->model = load_weights(path, device_named(choice.device));
     draft->executor = std::make_unique<Executor>(
         draft->model,
         ExecutorOptions{.kv = {.n_cells = draft->n_slots * draft->n_context, .type = options_.kv_type}});
@@ -63,15 +77,13 @@ std::shared_ptr<DraftModel> DraftModels::load(const std::string& name) {
     if (error.code() != ErrorCode::kOutOfMemory) throw;
     fail(ErrorCode::kOutOfMemory, "no room for the draft model {}: {}", path, error.what());
   }
-  draft->costs = [executor = draft->executor.get(), progress = options_.progress,
-                  kept = std::make_shared<std::optional<Calibration>>()]() -> const Calibration& {
-    if (*kept) return **kept;
-    CalibrationOptions options;
-    if (progress) {
-      options.progress = [&](double share) { progress("measuring the draft model", share); };
-    }
-    return kept->emplace(calibrated(*executor, options));
-  };
+  CalibrationOptions measuring;
+  if (options_.progress) {
+    measuring.progress = [progress = options_.progress](double share) {
+      progress("measuring the draft model", share);
+    };
+  }
+  draft->costs = calibrated_if_asked(*draft->executor, measuring);
   return draft;
 }
 

@@ -1,6 +1,6 @@
 // The models that draft for an engine's model: each is loaded once, whoever drafts with it.
 //
-// They compute on the engine's own device, one after the other with its model.
+// They compute on the engine's own device or on another, one after the other with its model.
 //
 // Not thread-safe.
 #pragma once
@@ -10,6 +10,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "draft/draft_model.h"
 #include "engine/loaded_model.h"
@@ -20,6 +21,7 @@ class DraftModels {
  public:
   struct Options {
     const LoadedModel& target;  // outlives it
+    DeviceOptions device;       // of the engine: other devices have its threads
     KvType kv_type;
     int n_slots;                                                        // requests at once
     int n_context;                                                      // of each
@@ -28,15 +30,18 @@ class DraftModels {
   };
   explicit DraftModels(Options options) : options_(std::move(options)) {}
 
-  // By path or name, with a cache of its own. Throws Error: no such model, one that is the target
+  // With a cache of its own. Throws Error: no such model or device, a model that is the target
   // itself, another vocabulary, no memory.
-  std::shared_ptr<DraftModel> load(const std::string& name);
+  std::shared_ptr<DraftModel> load(const DraftModelChoice& choice);
 
  private:
-  std::shared_ptr<const Model> load_weights(const std::string& path);
+  std::shared_ptr<Device> device_named(const std::string& name);
+  std::shared_ptr<const Model> load_weights(const std::string& path,
+                                            const std::shared_ptr<Device>& device);
 
   Options options_;
-  std::map<std::string, std::shared_ptr<const Model>> loaded_;  // by path
+  std::map<std::string, std::shared_ptr<Device>> devices_;                          // others, by name
+  std::map<std::pair<std::string, Device*>, std::shared_ptr<const Model>> loaded_;  // by path
 };
 
 }  // namespace forerun

@@ -22,6 +22,10 @@ void check(bool condition, const char* what) {
   if (!condition) fail(ErrorCode::kInvalidArgument, "{}", what);
 }
 
+DeviceOptions device_of(const EngineOptions& options) {
+  return {.name = options.device, .n_threads = options.n_threads, .pin_threads = options.pin_threads};
+}
+
 LoadedModel load(const EngineOptions& options) {
   check(options.n_parallel >= 1 && options.n_parallel <= kMaxParallel,
         "between 1 and 256 requests can be answered at once");
@@ -29,10 +33,7 @@ LoadedModel load(const EngineOptions& options) {
         "a context holds between 1 and 16777216 tokens");
   std::function<void(double)> progress;
   if (options.progress) progress = [&](double share) { options.progress("loading", share); };
-  return load_model(
-      resolve_model(options.model),
-      {.name = options.device, .n_threads = options.n_threads, .pin_threads = options.pin_threads},
-      progress);
+  return load_model(resolve_model(options.model), device_of(options), progress);
 }
 
 int context_of(const EngineOptions& options, const ModelConfig& config) {
@@ -43,6 +44,16 @@ int min_rows_of(const EngineOptions& options, const Device& device) {
   if (!options.exact || device.is_host()) return 1;
   check(options.n_parallel == 1, "exact text on a GPU is for one request at a time");
   return kExactRows;
+}
+
+CalibrationOptions measuring(const EngineOptions& options) {
+  CalibrationOptions measuring;
+  if (options.progress) {
+    measuring.progress = [progress = options.progress](double share) {
+      progress("measuring this machine", share);
+    };
+  }
+  return measuring;
 }
 
 }  // namespace
@@ -56,9 +67,10 @@ class Engine::Impl {
                                        .type = kv_type_named(options.kv_type)},
                                 .min_rows = min_rows_of(options, loaded.model->device())}),
         stepper(executor, loaded.vocabulary, {.n_slots = options.n_parallel, .n_context = n_context}),
-        progress(options.progress),
+        costs(calibrated_if_asked(executor, measuring(options))),
         warn(options.warn),
         draft_models({.target = loaded,
+                      .device = device_of(options),
                       .kv_type = kv_type_named(options.kv_type),
                       .n_slots = options.n_parallel,
                       .n_context = n_context,
@@ -71,21 +83,11 @@ class Engine::Impl {
     const Speculator::Resources resources{
         .vocabulary = loaded.vocabulary,
         .executor = executor,
-        .costs = [this]() -> const Calibration& { return costs(); },
+        .costs = costs,
         .warn = warn,
-        .draft_model = [this](const std::string& model) { return draft_models.load(model); }};
+        .draft_model = [this](const DraftModelChoice& choice) { return draft_models.load(choice); }};
     speculators.push_back(std::make_unique<Speculator>(options, resources));
     return SpeculationId{static_cast<int32_t>(speculators.size() - 1)};
-  }
-
-  // What passes cost, measured or read when it is first asked for.
-  const Calibration& costs() {
-    if (calibration) return *calibration;
-    CalibrationOptions calibration_options;
-    if (progress) {
-      calibration_options.progress = [this](double share) { progress("measuring this machine", share); };
-    }
-    return calibration.emplace(calibrated(executor, calibration_options));
   }
 
   Speculator& speculator(SpeculationId id) {
@@ -98,9 +100,8 @@ class Engine::Impl {
   int n_context;
   Executor executor;
   Stepper stepper;
-  std::function<void(std::string_view what, double share)> progress;
+  std::function<const Calibration&()> costs;
   Speculator::Warn warn;
-  std::optional<Calibration> calibration;
   DraftModels draft_models;
   std::vector<std::unique_ptr<Speculator>> speculators;
 };

@@ -28,7 +28,7 @@ class Speculator {
     Executor& executor;                         // verifies; outlives the speculator
     std::function<const Calibration&()> costs;  // of passes; asked where they are needed
     Warn warn;                                  // may be empty
-    std::function<std::shared_ptr<DraftModel>(const std::string&)> draft_model;
+    std::function<std::shared_ptr<DraftModel>(const DraftModelChoice&)> draft_model;
   };
   // Opens the datastores. The other resources are used while it is made only. Throws Error.
   Speculator(const SpeculationOptions& options, const Resources& resources);

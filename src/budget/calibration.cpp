@@ -15,6 +15,7 @@
 #include "core/replace_file.h"
 #include "core/stopwatch.h"
 #include "core/version.h"
+#include "model/own_sequence.h"
 #include "model/scratch_guard.h"
 
 namespace forerun {
@@ -35,23 +36,18 @@ constexpr int kLongContext = 2048;
 // A sequence of the cache, with text that was never computed: only its length counts.
 class FilledSequence {
  public:
-  FilledSequence(KvCells& cells, int n_tokens) : cells_(cells), id_(cells.create()) {
+  FilledSequence(KvCells& cells, int n_tokens) : sequence_(cells) {
     std::vector<NodeId> path;
     for (int i = 0; i < n_tokens; ++i) {
       path.push_back(
-          cells.extend(id_, path.empty() ? std::nullopt : std::optional(path.back())).value());
+          cells.extend(id(), path.empty() ? std::nullopt : std::optional(path.back())).value());
     }
-    cells.commit(id_, path);
+    cells.commit(id(), path);
   }
-  ~FilledSequence() { cells_.remove(id_); }
-  FilledSequence(const FilledSequence&) = delete;
-  FilledSequence& operator=(const FilledSequence&) = delete;
-
-  SequenceId id() const { return id_; }
+  SequenceId id() const { return sequence_.id(); }
 
  private:
-  KvCells& cells_;
-  SequenceId id_;
+  OwnSequence sequence_;
 };
 
 double time_pass(Executor& executor, SequenceId sequence, int n_rows,
@@ -233,6 +229,14 @@ Calibration calibrated(Executor& executor, const CalibrationOptions& options) {
     // A folder that cannot be written costs a second the next time, nothing more.
   }
   return calibration;
+}
+
+std::function<const Calibration&()> calibrated_if_asked(Executor& executor,
+                                                        const CalibrationOptions& options) {
+  const auto kept = std::make_shared<std::optional<Calibration>>();
+  return [&executor, options, kept]() -> const Calibration& {
+    return *kept ? **kept : kept->emplace(calibrated(executor, options));
+  };
 }
 
 }  // namespace forerun

@@ -44,4 +44,8 @@ void save_calibration(const std::filesystem::path& folder, const std::string& ke
 // The kept calibration, or a new one, which is then kept if the folder can be written.
 Calibration calibrated(Executor& executor, const CalibrationOptions& options = {});
 
+// The same when it is first asked for; at most once. The executor outlives it.
+std::function<const Calibration&()> calibrated_if_asked(Executor& executor,
+                                                        const CalibrationOptions& options = {});
+
 }  // namespace forerun

@@ -46,10 +46,10 @@ struct Prompts {
 
 Prompts read_all(const TrainOptions& options, const LoadedModel& loaded) {
   Prompts prompts;
-  const auto all = read_disco_prompts(loaded, options.work.prompts, options.work.n_texts);
+  const auto all = prompts_of(loaded, options.work.prompts, options.work.n_texts);
   if (!options.validation.empty()) {
     prompts.training = all;
-    prompts.validation = read_disco_prompts(loaded, options.validation, options.work.n_texts);
+    prompts.validation = prompts_of(loaded, options.validation, options.work.n_texts);
     return prompts;
   }
   for (size_t i = 0; i < all.size(); ++i) {

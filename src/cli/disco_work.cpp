@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "bench/prompts.h"
 #include "cli/datastore_progress.h"
 #include "cli/interrupt.h"
 #include "core/error.h"
@@ -57,20 +56,6 @@ void add_disco_work_options(CLI::App& command, DiscoWorkOptions& options) {
   add_model_options(command, options.model);
 }
 
-std::vector<std::vector<TokenId>> read_disco_prompts(const LoadedModel& loaded,
-                                                     const std::vector<std::string>& files, int n) {
-  std::vector<BenchPrompt> all;
-  for (const std::string& file : files) {
-    for (BenchPrompt& prompt : read_prompts(file).prompts) all.push_back(std::move(prompt));
-  }
-  std::vector<std::vector<TokenId>> prompts;
-  for (const BenchPrompt& prompt : limited(all, n)) {
-    prompts.push_back(prompt_for(loaded, prompt.turns.front()));
-    if (prompts.back().empty()) fail(ErrorCode::kInvalidArgument, "prompt {} is empty", prompt.id);
-  }
-  return prompts;
-}
-
 DiscoWork::DiscoWork(const DiscoWorkOptions& options)
     : options_(options), engine_(engine_options(options.model, {})), loaded_(load(options, engine_)) {
   const ModelConfig& config = loaded_.model->config();
@@ -94,12 +79,13 @@ void DiscoWork::make_caches(const Room& room) {
   executor_ = std::make_unique<Executor>(loaded_.model, ExecutorOptions{.kv = {.n_cells = n_cells}});
   if (options_.draft_model.empty()) return;
   draft_models_ = std::make_unique<DraftModels>(DraftModels::Options{.target = loaded_,
+                                                                     .device = options_.model.device,
                                                                      .kv_type = KvType::kF16,
                                                                      .n_slots = room.n_slots,
                                                                      .n_context = room.n_context,
                                                                      .progress = engine_.progress,
                                                                      .warn = engine_.warn});
-  draft_ = draft_models_->load(options_.draft_model);
+  draft_ = draft_models_->load({.model = options_.draft_model});
   layers_ = LayerSet::full(draft_->model->config().n_layers);
 }
 

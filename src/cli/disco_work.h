@@ -31,10 +31,6 @@ struct DiscoWorkOptions {
 // --draft-model, --layers, --prompts, --texts, --tokens, --temp, --seed, --json, and a model's own.
 void add_disco_work_options(CLI::App& command, DiscoWorkOptions& options);
 
-// At most `n` (0: all), alike of every category. Throws Error.
-std::vector<std::vector<TokenId>> read_disco_prompts(const LoadedModel& loaded,
-                                                     const std::vector<std::string>& files, int n);
-
 // The two models, with caches.
 class DiscoWork {
  public:

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "bench/prompts.h"
 #include "cli/datastore_progress.h"
 #include "core/error.h"
 
@@ -36,6 +37,20 @@ void add_layer_search_options(CLI::App& command, LayerSearchOptions& options) {
       ->check(CLI::Range(0.0, 1.0))
       ->capture_default_str();
   command.add_option("--seed", options.seed, "Seed of the search")->capture_default_str();
+}
+
+std::vector<std::vector<TokenId>> prompts_of(const LoadedModel& loaded,
+                                             const std::vector<std::string>& files, int n) {
+  std::vector<BenchPrompt> all;
+  for (const std::string& file : files) {
+    for (BenchPrompt& prompt : read_prompts(file).prompts) all.push_back(std::move(prompt));
+  }
+  std::vector<std::vector<TokenId>> prompts;
+  for (const BenchPrompt& prompt : limited(all, n)) {
+    prompts.push_back(prompt_for(loaded, prompt.turns.front()));
+    if (prompts.back().empty()) fail(ErrorCode::kInvalidArgument, "prompt {} is empty", prompt.id);
+  }
+  return prompts;
 }
 
 void check_output(const std::filesystem::path& path) {

@@ -1,4 +1,4 @@
-// What commands that search for layers share.
+// What commands share that learn from what the model answers.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -25,6 +25,11 @@ struct TextOptions {
 void add_text_options(CLI::App& command, TextOptions& options, const std::string& n_texts_help);
 // --method, --candidates, --patience, --skip, --cap, --seed.
 void add_layer_search_options(CLI::App& command, LayerSearchOptions& options);
+
+// The first turns of prompts in files as 'bench spec' reads them, as the model is asked them: at
+// most `n`, alike of every category. Throws Error.
+std::vector<std::vector<TokenId>> prompts_of(const LoadedModel& loaded,
+                                             const std::vector<std::string>& files, int n);
 
 // Throws Error unless a file can be there: before work whose result would be lost.
 void check_output(const std::filesystem::path& path);

@@ -7,7 +7,6 @@
 #include <nlohmann/json.hpp>
 
 #include "bench/layer_picture.h"
-#include "bench/prompts.h"
 #include "budget/calibration.h"
 #include "cli/commands.h"
 #include "cli/interrupt.h"
@@ -38,19 +37,6 @@ struct SearchOptions {
     return objective.empty() ? search.method == "selfsd" : objective == "measured";
   }
 };
-
-std::vector<std::vector<TokenId>> read_tokens(const SearchOptions& options, const LoadedModel& loaded) {
-  std::vector<BenchPrompt> all;
-  for (const std::string& file : options.prompts) {
-    for (BenchPrompt& prompt : read_prompts(file).prompts) all.push_back(std::move(prompt));
-  }
-  std::vector<std::vector<TokenId>> prompts;
-  for (const BenchPrompt& prompt : limited(all, options.texts.n_texts)) {
-    prompts.push_back(prompt_for(loaded, prompt.turns.front()));
-    if (prompts.back().empty()) fail(ErrorCode::kInvalidArgument, "prompt {} is empty", prompt.id);
-  }
-  return prompts;
-}
 
 // Room for all texts, and for what an objective tries behind them.
 int cells_for(const std::vector<std::vector<TokenId>>& prompts, const SearchOptions& options) {
@@ -120,7 +106,8 @@ void search(const SearchOptions& options) {
   const EngineOptions engine = engine_options(options.model, {});
   const LoadedModel loaded = load_model(resolve_model(options.model.model), options.model.device,
                                         [&](double share) { engine.progress("loading", share); });
-  const std::vector<std::vector<TokenId>> prompts = read_tokens(options, loaded);
+  const std::vector<std::vector<TokenId>> prompts =
+      prompts_of(loaded, options.prompts, options.texts.n_texts);
   const int n_layers = loaded.model->config().n_layers;
   Found found;
   found.without_planted = planted_layers(loaded.model->file(), n_layers);

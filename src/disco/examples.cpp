@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "core/error.h"
+#include "model/own_sequence.h"
 
 namespace forerun {
 namespace {
@@ -13,20 +14,6 @@ namespace {
 // those of its last few tokens: so few.
 constexpr size_t kTogether = 32;
 constexpr size_t kTogetherWithLayersLeftOut = 6;
-
-// A sequence while texts are read.
-class ReadText {
- public:
-  explicit ReadText(Executor& executor) : cells_(executor.cells()), id_(cells_.create()) {}
-  ~ReadText() { cells_.remove(id_); }
-  ReadText(const ReadText&) = delete;
-  ReadText& operator=(const ReadText&) = delete;
-  SequenceId id() const { return id_; }
-
- private:
-  KvCells& cells_;
-  SequenceId id_;
-};
 
 // The probability that two distributions share: 1 minus their total variation distance.
 double shared(const Distribution& a, const Distribution& b) {
@@ -71,8 +58,8 @@ void ExampleCollector::collect(const SearchText& text, const Sampler& sampler,
   const LayerSet full = LayerSet::full(target_.model().config().n_layers);
   const auto n_vocab = static_cast<size_t>(sampler.n_vocab());
   const auto tokens = std::span(text.tokens);
-  const ReadText target_text(target_);
-  const ReadText draft_text(draft);
+  const OwnSequence target_text(target_.cells());
+  const OwnSequence draft_text(draft.cells());
   read_all(target_, target_text.id(), tokens.first(text.n_prompt));
   if (!is_itself) read_all(draft, draft_text.id(), tokens.first(text.n_prompt));
 

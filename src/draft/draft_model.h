@@ -10,12 +10,19 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "draft/chains.h"
 #include "model/slots.h"
 
 namespace forerun {
+
+// Which model is to draft, and where.
+struct DraftModelChoice {
+  std::string model = {};       // path or name of a GGUF file
+  std::string device = "same";  // as the model that verifies, or a device's name
+};
 
 // A model that is there to draft with.
 struct DraftModel {

@@ -64,12 +64,12 @@ std::unique_ptr<DraftMethod> make_self(const MethodOptions& all, const ChainOpti
 }
 
 std::unique_ptr<DraftMethod> make_draft(const MethodOptions& options, const DraftResources& resources) {
-  if (options.draft.model.empty()) {
+  if (options.draft.choice.model.empty()) {
     fail(ErrorCode::kInvalidArgument,
          "draft needs a second, smaller model with the same vocabulary: --draft-model FILE");
   }
   CHECK(resources.draft_model != nullptr);
-  std::shared_ptr<DraftModel> draft = resources.draft_model(options.draft.model);
+  std::shared_ptr<DraftModel> draft = resources.draft_model(options.draft.choice);
   DraftControl control =
       control_of(options, resources, *draft->model, [&] { return draft_model_cost(*draft); });
   return std::make_unique<DraftModelMethod>(options.draft.draft, std::move(draft), std::move(control));
@@ -101,7 +101,7 @@ std::unique_ptr<DraftMethod> make_auto(const MethodOptions& given, const DraftRe
   texts.push_back(make_method("suffix", options, resources));
   auto mixed = std::make_unique<MixedMethod>(std::move(texts));
   const bool drafts_itself = given.automatic.layers != "none";
-  if (!drafts_itself && given.draft.model.empty()) return mixed;
+  if (!drafts_itself && given.draft.choice.model.empty()) return mixed;
   for (double* share : {&options.swift.layers.share, &options.knapspec.layers.when.share,
                         &options.clasp.layers.when.share, &options.del.layers.when.share}) {
     *share = std::min(*share, kLargestShare);
@@ -109,7 +109,7 @@ std::unique_ptr<DraftMethod> make_auto(const MethodOptions& given, const DraftRe
   DraftResources gated = resources;
   gated.gates = true;
   std::vector<std::unique_ptr<DraftMethod>> models;
-  if (!given.draft.model.empty()) {
+  if (!given.draft.choice.model.empty()) {
     MethodOptions with_model = options;
     if (given.lookahead.policy == "own") with_model.lookahead.policy = "cost";
     models.push_back(make_method("draft", with_model, gated));
@@ -328,7 +328,9 @@ void AutoOptions::describe(OptionVisitor& visitor) {
 }
 
 void DraftModelOptions::describe(OptionVisitor& visitor) {
-  visitor.visit({.name = "model", .help = "The model that drafts: path or name of a GGUF file"}, model,
+  visitor.visit({.name = "model", .help = "The model that drafts: path or name of a GGUF file"},
+                choice.model, {});
+  visitor.visit({.name = "device", .help = "Where it computes: same, or as --device"}, choice.device,
                 {});
   draft.describe(visitor);
 }

@@ -39,9 +39,9 @@ struct DraftResources {
   Executor* executor = nullptr;
   std::function<const Calibration&()> costs = {};
   uint64_t seed = 0;  // of whatever a method picks at random
-  // Loads a model to draft with, by its path or name. Throws Error, also where its vocabulary is
-  // another than the verifying model's.
-  std::function<std::shared_ptr<DraftModel>(const std::string& model)> draft_model = {};
+  // Loads a model to draft with. Throws Error, also where its vocabulary is another than the
+  // verifying model's.
+  std::function<std::shared_ptr<DraftModel>(const DraftModelChoice&)> draft_model = {};
   // Gets what went wrong beside the requests, as one line. May be empty.
   std::function<void(std::string_view)> warn = {};
   // Whether drafts that take passes of the model are made only where they pay.
@@ -67,7 +67,7 @@ struct SelfMethodOptions {
 };
 
 struct DraftModelOptions {
-  std::string model = {};  // path or name of a GGUF file
+  DraftModelChoice choice = {};
   ChainOptions draft = {.tokens = 16, .threshold = 0.4, .siblings = false};
 
   void describe(OptionVisitor& visitor);

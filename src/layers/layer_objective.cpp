@@ -5,6 +5,7 @@
 #include "budget/draft_value.h"
 #include "core/error.h"
 #include "layers/knapspec.h"
+#include "model/own_sequence.h"
 
 namespace forerun {
 namespace {
@@ -33,31 +34,21 @@ std::vector<LayerSet> layers_of(const std::vector<KnapsackChoice>& choices) {
 class ExpectedSpeed::Text final : public RequestView {
  public:
   Text(Executor& executor, SearchText text)
-      : cells_(executor.cells()),
-        sequence_(executor.cells().create()),
+      : sequence_(executor.cells()),
         sampler_(greedy(), executor.model().config().n_vocab),
         text_(std::move(text)) {
-    try {
-      read_all(executor, sequence_, std::span(text_.tokens).first(text_.tokens.size() - 1));
-    } catch (...) {
-      cells_.remove(sequence_);
-      throw;
-    }
+    read_all(executor, sequence_.id(), std::span(text_.tokens).first(text_.tokens.size() - 1));
   }
-  ~Text() override { cells_.remove(sequence_); }
-  Text(const Text&) = delete;
-  Text& operator=(const Text&) = delete;
 
   std::span<const TokenId> text() const override { return text_.tokens; }
   size_t n_prompt() const override { return text_.n_prompt; }
-  SequenceId sequence() const override { return sequence_; }
+  SequenceId sequence() const override { return sequence_.id(); }
   const Sampler& sampler() const override { return sampler_; }
   const SamplerState& state() const override { return state_; }
   bool compares_distributions() const override { return false; }
 
  private:
-  KvCells& cells_;
-  SequenceId sequence_;
+  OwnSequence sequence_;
   Sampler sampler_;
   SamplerState state_;
   SearchText text_;

@@ -4,26 +4,9 @@
 #include <cmath>
 
 #include "core/check.h"
+#include "model/own_sequence.h"
 
 namespace forerun {
-namespace {
-
-// A sequence of the cache for as long as this lives.
-class OwnSequence {
- public:
-  explicit OwnSequence(KvCells& cells) : cells_(cells), id_(cells.create()) {}
-  ~OwnSequence() { cells_.remove(id_); }
-  OwnSequence(const OwnSequence&) = delete;
-  OwnSequence& operator=(const OwnSequence&) = delete;
-  SequenceId id() const { return id_; }
-
- private:
-  KvCells& cells_;
-  SequenceId id_;
-};
-
-}  // namespace
-
 void PromptState::add(std::span<const float> row) {
   CHECK(!row.empty() && (n_rows_ == 0 || row.size() == mean_.size()));
   mean_.resize(row.size());

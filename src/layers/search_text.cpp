@@ -4,6 +4,7 @@
 
 #include "core/check.h"
 #include "core/error.h"
+#include "model/own_sequence.h"
 #include "model/scratch_guard.h"
 #include "sampling/vocab_ops.h"
 
@@ -18,16 +19,12 @@ namespace {
 // A text while its answer is written. The sequence is gone with it.
 class Answer {
  public:
-  Answer(Executor& executor, std::span<const TokenId> prompt)
-      : cells_(executor.cells()), sequence_(executor.cells().create()) {
+  Answer(Executor& executor, std::span<const TokenId> prompt) : sequence_(executor.cells()) {
     text_.tokens.assign(prompt.begin(), prompt.end());
     text_.n_prompt = prompt.size();
   }
-  ~Answer() { cells_.remove(sequence_); }
-  Answer(const Answer&) = delete;
-  Answer& operator=(const Answer&) = delete;
 
-  SequenceId sequence() const { return sequence_; }
+  SequenceId sequence() const { return sequence_.id(); }
   const SearchText& text() const { return text_; }
   size_t n_answered() const { return text_.tokens.size() - text_.n_prompt; }
   bool is_over() const { return is_over_; }
@@ -42,8 +39,7 @@ class Answer {
   }
 
  private:
-  KvCells& cells_;
-  SequenceId sequence_;
+  OwnSequence sequence_;
   SearchText text_;
   bool is_over_ = false;
 };
