@@ -1,34 +1,61 @@
 """Lines over a common grid, as SVG that suits light and dark pages."""
 
-from math import log2
+from math import ceil, floor, log2, log10
 
 Lines = dict[str, list[tuple[float, float]]]
 
+WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 640, 380, 60, 20, 36, 44
+
 
 def plot(x_title: str, y_title: str, lines: Lines, log_x: bool = False) -> str:
-    width, height, left, top = 640, 360, 60, 20
-    scaled = {name: [(log2(x) if log_x else x, y) for x, y in line] for name, line in lines.items()}
-    points = [point for line in scaled.values() for point in line]
+    points = [point for line in lines.values() for point in line]
     (x_low, x_high), (y_low, y_high) = [(min(v), max(v)) for v in zip(*points)]
+    x_ticks = doublings(x_low, x_high) if log_x else round_ticks(x_low, x_high)
+    y_ticks = round_ticks(y_low, y_high)
+    y_low, y_high = y_ticks[0], y_ticks[-1]
+    if not log_x:
+        x_low, x_high = x_ticks[0], x_ticks[-1]
+
+    def along(value: float, low: float, high: float) -> float:
+        return (value - low) / ((high - low) or 1)
 
     def x(value: float) -> float:
-        return left + (value - x_low) / ((x_high - x_low) or 1) * (width - left - 20)
+        share = along(log2(value), log2(x_low), log2(x_high)) if log_x else along(value, x_low, x_high)
+        return LEFT + share * (WIDTH - LEFT - RIGHT)
 
     def y(value: float) -> float:
-        return height - 40 - (value - y_low) / ((y_high - y_low) or 1) * (height - 40 - top)
+        return HEIGHT - BOTTOM - along(value, y_low, y_high) * (HEIGHT - BOTTOM - TOP)
 
-    parts = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height + 20 * len(lines)}" font-size="12">']
-    for i in range(5):
-        x_value, y_value = (low + i * (high - low) / 4 for low, high in ((x_low, x_high), (y_low, y_high)))
-        x_label = 2**x_value if log_x else x_value
-        parts.append(f'<line x1="{left}" x2="{width - 20}" y1="{y(y_value):.1f}" y2="{y(y_value):.1f}" stroke="#8884"/>')
-        parts.append(f'<text x="{left - 6}" y="{y(y_value) + 4:.1f}" text-anchor="end" fill="#888">{y_value:.4g}</text>')
-        parts.append(f'<text x="{x(x_value):.1f}" y="{height - 24}" text-anchor="middle" fill="#888">{x_label:.4g}</text>')
-    parts.append(f'<text x="{width - 20}" y="{height - 8}" text-anchor="end" fill="#888">{x_title}</text>')
+    parts = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT + 20 * len(lines)}" font-size="12">']
+    for tick in y_ticks:
+        at = y(tick)
+        parts.append(f'<line x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{at:.1f}" y2="{at:.1f}" stroke="#8884"/>')
+        parts.append(f'<text x="{LEFT - 6}" y="{at + 4:.1f}" text-anchor="end" fill="#888">{tick:.4g}</text>')
+    for tick in x_ticks:
+        parts.append(
+            f'<text x="{x(tick):.1f}" y="{HEIGHT - 26}" text-anchor="middle" fill="#888">{tick:.4g}</text>'
+        )
+    parts.append(f'<text x="{WIDTH - RIGHT}" y="{HEIGHT - 8}" text-anchor="end" fill="#888">{x_title}</text>')
     parts.append(f'<text x="4" y="14" fill="#888">{y_title}</text>')
-    for i, (name, line) in enumerate(scaled.items()):
+    for i, (name, line) in enumerate(lines.items()):
         color = f"hsl({i * 360 // len(lines)} 70% 45%)"
         path = " ".join(f"{x(px):.1f},{y(py):.1f}" for px, py in line)
         parts.append(f'<polyline points="{path}" fill="none" stroke="{color}" stroke-width="2"/>')
-        parts.append(f'<text x="{left}" y="{height + 14 + 20 * i}" fill="{color}">{name}</text>')
+        parts.append(f'<text x="{LEFT}" y="{HEIGHT + 14 + 20 * i}" fill="{color}">{name}</text>')
     return "\n".join([*parts, "</svg>", ""])
+
+
+def round_ticks(low: float, high: float) -> list[float]:
+    """About five numbers that are easy to read, the last of them at or beyond the end."""
+    span = (high - low) or abs(high) or 1
+    power = 10 ** floor(log10(span / 5))
+    step = next(factor * power for factor in (1, 2, 5, 10) if factor * power >= span / 5)
+    first = floor(low / step)
+    return [n * step for n in range(first, ceil(high / step) + 1)]
+
+
+def doublings(low: float, high: float) -> list[float]:
+    ticks = [low]
+    while ticks[-1] * 2 <= high:
+        ticks.append(ticks[-1] * 2)
+    return ticks
