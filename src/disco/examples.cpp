@@ -74,15 +74,13 @@ void ExampleCollector::collect(const SearchText& text, const Sampler& sampler,
     const PassResult& result = forward(draft, drafting, read, drafter_.layers, path);
     for (size_t i = 0; i < read.size(); ++i) {
       const auto logits = fit_logits(result.logits(i), n_vocab, fitted_);
-      const float max = largest(logits);
-      examples.push_back(
-          {.features = view_.features({.logits = logits,
-                                       .max_logit = max,
-                                       .total = sum_exp(logits, max, 1.0f),
-                                       .token = {},
-                                       .probability = 0,
-                                       .depth = 1,
-                                       .n_answer = static_cast<int>(begin + i + 1 - text.n_prompt)})});
+      const int n_answer = static_cast<int>(begin + i + 1 - text.n_prompt);
+      examples.push_back({.features = view_.features({.logits = logits,
+                                                      .sums = softmax_sums(logits),
+                                                      .token = {},
+                                                      .probability = 0,
+                                                      .depth = 1,
+                                                      .n_answer = n_answer})});
       drafted.push_back(sampler.distribution(logits, {}, scratch_));
     }
     if (is_itself) {

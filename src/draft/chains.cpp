@@ -1,7 +1,6 @@
 #include "draft/chains.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "core/check.h"
 #include "core/stopwatch.h"
@@ -215,10 +214,8 @@ void ChainGrower::grow(Chain& chain, std::span<const float> all_logits) {
   const TokenId token = sampler.draw(distribution, position);
   if (own != nullptr) tree.set_distribution(chain.end, distribution);
 
-  const float max = largest(logits);
-  const double total = sum_exp(logits, max, 1.0f);
-  const auto index = static_cast<size_t>(to_int(token));
-  const double probability = std::exp(static_cast<double>(clean(logits[index]) - max)) / total;
+  const SoftmaxSums sums = softmax_sums(logits);
+  const double probability = sums.probability(logits[static_cast<size_t>(to_int(token))]);
   const float score = score_of(tree, chain.end);
   const DraftNode spine{.token = token,
                         .parent = chain.end,
@@ -226,14 +223,13 @@ void ChainGrower::grow(Chain& chain, std::span<const float> all_logits) {
                         .source = DraftSource::kModel};
   const int32_t node = tree.add(spine);
   drafter.chain_.push_back(token);
-  if (options_.siblings && own == nullptr) add_siblings(chain, logits, spine, total);
+  if (options_.siblings && own == nullptr) add_siblings(chain, logits, spine, sums);
 
   const auto n_prompt = static_cast<int>(drafter.request().n_prompt());
   const int n_answer = chain.n_context() - n_prompt + depth - 1;
   const auto known = drafter.request().known_answer();
   DraftedToken drafted{.logits = logits,
-                       .max_logit = max,
-                       .total = total,
+                       .sums = sums,
                        .token = token,
                        .probability = probability,
                        .depth = depth,
@@ -258,7 +254,7 @@ bool ChainGrower::ends(const Chain& chain, const DraftedToken& token) const {
 }
 
 void ChainGrower::add_siblings(Chain& chain, std::span<const float> logits, const DraftNode& spine,
-                               double total) {
+                               const SoftmaxSums& sums) {
   DraftTree& tree = chain.tree();
   const float score = score_of(tree, chain.end);
   const int n = std::min(level_width(score > 0 ? spine.score / score : 0),
@@ -269,11 +265,9 @@ void ChainGrower::add_siblings(Chain& chain, std::span<const float> logits, cons
   for (const ScoredToken& likely : likeliest_) {
     if (likely.token == spine.token) continue;
     if (n_added++ == n) return;
-    const double probability =
-        std::exp(static_cast<double>(likely.logit - likeliest_.front().logit)) / total;
     tree.add({.token = likely.token,
               .parent = chain.end,
-              .score = score * static_cast<float>(probability),
+              .score = score * static_cast<float>(sums.probability(likely.logit)),
               .source = DraftSource::kModel});
   }
 }

@@ -124,7 +124,8 @@ class ChainGrower {
   // Grows by what the rows of the pass say, as far as they are on its path.
   void take_rows(Chain& chain, const PassResult& result);
   void grow(Chain& chain, std::span<const float> logits);
-  void add_siblings(Chain& chain, std::span<const float> logits, const DraftNode& spine, double total);
+  void add_siblings(Chain& chain, std::span<const float> logits, const DraftNode& spine,
+                    const SoftmaxSums& sums);
   bool ends(const Chain& chain, const DraftedToken& token) const;
 
   ChainOptions options_;

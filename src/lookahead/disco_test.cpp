@@ -41,10 +41,8 @@ class Drafted {
     logits_[0] = static_cast<float>(std::log(probability));
   }
   DraftedToken token(int depth = 1, int n_answer = 0) const {
-    const float max = largest(logits_);
     return {.logits = logits_,
-            .max_logit = max,
-            .total = sum_exp(logits_, max, 1.0f),
+            .sums = softmax_sums(logits_),
             .token = TokenId{0},
             .probability = 0,
             .depth = depth,

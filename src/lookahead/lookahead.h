@@ -15,14 +15,14 @@
 #include <span>
 
 #include "core/ids.h"
+#include "sampling/vocab_ops.h"
 
 namespace forerun {
 
 // A token, and what it was drawn from: the draft's own distribution, before temperature.
 struct DraftedToken {
   std::span<const float> logits;
-  float max_logit;  // the largest of them
-  double total;     // the sum of exp(logit - max_logit)
+  SoftmaxSums sums;  // of them
   TokenId token;
   double probability;
   int depth;     // 1: the first of its draft

@@ -7,8 +7,7 @@ namespace forerun::test {
 
 inline DraftedToken drafted(int depth, double probability) {
   return {.logits = {},
-          .max_logit = 0,
-          .total = 1,
+          .sums = {},
           .token = TokenId{1},
           .probability = probability,
           .depth = depth,

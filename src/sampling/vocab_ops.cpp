@@ -77,40 +77,51 @@ FORERUN_CPU_CLONES void clean_all(const float* x, size_t n, float* out) {
 // Sums of kSumGroup values stay in single precision; those go into the double.
 constexpr size_t kSumGroup = 16 * kLanes;
 
-// The sum of term(x) over all x.
-template <typename Term>
-[[gnu::always_inline]] inline double total_of(const float* x, size_t n, Term term) {
+[[gnu::always_inline]] inline float lane_sum(float (&lane)[kLanes]) {
+  for (size_t width = kLanes / 2; width > 0; width /= 2) {
+    for (size_t j = 0; j < width; ++j) lane[j] += lane[j + width];
+  }
+  return lane[0];
+}
+
+FORERUN_CPU_CLONES double exp_total(const float* x, size_t n, float max, float temperature) {
   double total = 0;
   size_t i = 0;
   for (; i + kSumGroup <= n; i += kSumGroup) {
     float lane[kLanes] = {};
     for (size_t k = 0; k < kSumGroup; k += kLanes) {
-      for (size_t j = 0; j < kLanes; ++j) lane[j] += term(x[i + k + j]);
+      for (size_t j = 0; j < kLanes; ++j) lane[j] += scaled_exp(x[i + k + j], max, temperature);
     }
-    for (size_t width = kLanes / 2; width > 0; width /= 2) {
-      for (size_t j = 0; j < width; ++j) lane[j] += lane[j + width];
-    }
-    total += static_cast<double>(lane[0]);
+    total += static_cast<double>(lane_sum(lane));
   }
-  for (; i < n; ++i) total += static_cast<double>(term(x[i]));
+  for (; i < n; ++i) total += static_cast<double>(scaled_exp(x[i], max, temperature));
   return total;
 }
 
-FORERUN_CPU_CLONES double exp_total(const float* x, size_t n, float max, float temperature) {
-  return total_of(
-      x, n, [=](float logit) __attribute__((always_inline)) {
-        return scaled_exp(logit, max, temperature);
-      });
-}
-
-// Of (max - x) * exp(x - max).
-FORERUN_CPU_CLONES double entropy_total(const float* x, size_t n, float max) {
-  return total_of(
-      x, n, [=](float logit) __attribute__((always_inline)) {
-        constexpr float kNothing = -87.0f;  // exp_nonpositive() is 0 below
-        const float below = larger(logit - max, kNothing);
-        return -below * ieee::exp_nonpositive(below);
-      });
+// The sums of exp(x - max) and of (max - x) * exp(x - max).
+FORERUN_CPU_CLONES void softmax_totals(const float* x, size_t n, float max, double* total,
+                                       double* weighted) {
+  constexpr float kNothing = -88.0f;  // exp_nonpositive() is 0 there
+  size_t i = 0;
+  for (; i + kSumGroup <= n; i += kSumGroup) {
+    float lane[kLanes] = {}, weighted_lane[kLanes] = {};
+    for (size_t k = 0; k < kSumGroup; k += kLanes) {
+      for (size_t j = 0; j < kLanes; ++j) {
+        const float below = larger(x[i + k + j] - max, kNothing);
+        const float e = ieee::exp_nonpositive(below);
+        lane[j] += e;
+        weighted_lane[j] -= below * e;
+      }
+    }
+    *total += static_cast<double>(lane_sum(lane));
+    *weighted += static_cast<double>(lane_sum(weighted_lane));
+  }
+  for (; i < n; ++i) {
+    const float below = larger(x[i] - max, kNothing);
+    const float e = ieee::exp_nonpositive(below);
+    *total += static_cast<double>(e);
+    *weighted -= static_cast<double>(below * e);
+  }
 }
 
 FORERUN_CPU_CLONES void scale_and_shift(const float* x, size_t n, float max, float temperature,
@@ -254,8 +265,16 @@ double sum_exp(std::span<const float> logits, float max, float temperature) {
   return exp_total(logits.data(), logits.size(), max, temperature);
 }
 
-double entropy(std::span<const float> logits, float max, double total) {
-  return ieee::log(total) + entropy_total(logits.data(), logits.size(), max) / total;
+SoftmaxSums softmax_sums(std::span<const float> logits) {
+  SoftmaxSums sums{.max = largest(logits)};
+  double weighted = 0;
+  softmax_totals(logits.data(), logits.size(), sums.max, &sums.total, &weighted);
+  sums.entropy = ieee::log(sums.total) + weighted / sums.total;
+  return sums;
+}
+
+double SoftmaxSums::probability(float logit) const {
+  return static_cast<double>(ieee::exp_nonpositive(clean(logit) - max)) / total;
 }
 
 double probability_of(TokenId token, std::span<const float> logits) {

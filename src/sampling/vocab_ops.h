@@ -82,8 +82,15 @@ void select_mass(std::span<const float> logits, const MassTarget& target, Select
 // Sum of exp((x - max) / temperature) over all logits x; `max` is the largest and finite.
 double sum_exp(std::span<const float> logits, float max, float temperature);
 
-// Nats, at temperature 1, of what `max` and `total` = sum_exp(logits, max, 1) are.
-double entropy(std::span<const float> logits, float max, double total);
+// Of the distribution at temperature 1, in one pass. Some logit is above -infinity.
+struct SoftmaxSums {
+  float max = 0;       // the largest logit
+  double total = 0;    // sum_exp(logits, max, 1)
+  double entropy = 0;  // nats
+
+  double probability(float logit) const;
+};
+SoftmaxSums softmax_sums(std::span<const float> logits);
 
 // The probability of a token at temperature 1.
 double probability_of(TokenId token, std::span<const float> logits);
