@@ -17,7 +17,7 @@ import json
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from forerun_results.commands import Commands
+from forerun_results.commands import Commands, add_options
 from forerun_results.lookahead_tables import write_page
 
 LENGTHS = range(1, 21)
@@ -29,7 +29,6 @@ PER_PACKAGE = 3
 
 def main() -> None:
     options = parse_options()
-    options.output.mkdir(parents=True, exist_ok=True)
     Results(options).measure()
     print(options.output / "lookahead.md")
 
@@ -38,17 +37,13 @@ def parse_options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--set", action="append", required=True, metavar="NAME=FILE", help="prompts; may be given again")
     parser.add_argument("--documents", type=Path, help="a folder of texts to be summarised")
-    parser.add_argument("--output", type=Path, required=True, help="folder for all results")
-    parser.add_argument("--program", default="build/bin/forerun")
     parser.add_argument("--model", default="smollm2-q8")
     parser.add_argument("--draft-model", default="models/smollm2-draft.gguf")
-    parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--jobs", type=int, default=1, help="commands side by side")
     parser.add_argument("--train", type=int, default=400, help="prompts of a set to train on at most")
     parser.add_argument("--validate", type=int, default=80)
     parser.add_argument("--test", type=int, default=80)
     parser.add_argument("--parts", type=int, default=1, help="that the speeds of a set are measured in")
-    parser.add_argument("--tokens", type=int, default=96, help="of an answer")
+    add_options(parser)
     return parser.parse_args()
 
 
@@ -56,7 +51,7 @@ class Results:
     def __init__(self, options: argparse.Namespace) -> None:
         self.options = options
         self.output: Path = options.output
-        self.run = Commands(options.program, self.output, options.threads, options.jobs).run
+        self.run = Commands(options).run
         self.sets = dict(pair.split("=", 1) for pair in options.set)
         self.draft = ["--draft-model", options.draft_model]
 

@@ -15,7 +15,7 @@ from collections import defaultdict
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
-from forerun_results.commands import Commands
+from forerun_results.commands import Commands, add_options
 from forerun_results.layer_tables import write_page
 
 SEARCHES = {
@@ -39,7 +39,6 @@ CHARACTERS_PER_TOKEN = 3.6
 
 def main() -> None:
     options = parse_options()
-    options.output.mkdir(parents=True, exist_ok=True)
     Results(options).measure()
     print(options.output / "self-drafting.md")
 
@@ -47,17 +46,13 @@ def main() -> None:
 def parse_options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--prompts", type=Path, required=True, help="JSONL file as 'bench spec' reads it")
-    parser.add_argument("--output", type=Path, required=True, help="folder for all results")
-    parser.add_argument("--program", default="build/bin/forerun")
     parser.add_argument("--model", default="smollm2-deep", help="one with blocks to spare")
     parser.add_argument("--small-model", default="smollm2", help="one without")
     parser.add_argument("--other-model", default="gemma3-270m", help="whose text is compared too")
-    parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--jobs", type=int, default=1, help="commands side by side")
     parser.add_argument("--texts", type=int, default=6, help="prompts that searches use")
     parser.add_argument("--candidates", type=int, default=1000)
     parser.add_argument("--limit", type=int, default=60, help="prompts that speeds are measured on")
-    parser.add_argument("--tokens", type=int, default=96, help="of an answer")
+    add_options(parser)
     return parser.parse_args()
 
 
@@ -65,8 +60,8 @@ class Results:
     def __init__(self, options: argparse.Namespace) -> None:
         self.options = options
         self.output: Path = options.output
+        self.run = Commands(options).run
         self.build, self.test = split_prompts(options.prompts, self.output)
-        self.run = Commands(options.program, self.output, options.threads, options.jobs).run
 
     def measure(self) -> None:
         options = self.options

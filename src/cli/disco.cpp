@@ -8,7 +8,6 @@
 #include "cli/commands.h"
 #include "cli/disco_work.h"
 #include "cli/interrupt.h"
-#include "cli/layer_texts.h"
 #include "cli/output.h"
 #include "core/error.h"
 #include "disco/evaluation.h"
@@ -64,7 +63,7 @@ void print_plot(const DiscoCalibration& calibration) {
 
 void eval(const EvalOptions& options) {
   DiscoWork work(options.work);
-  const auto prompts = prompts_of(work.loaded(), options.work.prompts, options.work.n_texts);
+  const auto prompts = prompts_of(work.loaded(), options.work.prompts, options.work.texts.n_texts);
   work.make_caches({.n_context = work.n_context(prompts)});
   const DiscoClassifier classifier = DiscoClassifier::load(options.file, work.models());
   const InterruptGuard guard;

@@ -10,7 +10,6 @@
 #include "cli/datastore_progress.h"
 #include "cli/disco_work.h"
 #include "cli/interrupt.h"
-#include "cli/layer_texts.h"
 #include "cli/output.h"
 #include "core/error.h"
 #include "core/stopwatch.h"
@@ -46,10 +45,10 @@ struct Prompts {
 
 Prompts read_all(const TrainOptions& options, const LoadedModel& loaded) {
   Prompts prompts;
-  const auto all = prompts_of(loaded, options.work.prompts, options.work.n_texts);
+  const auto all = prompts_of(loaded, options.work.prompts, options.work.texts.n_texts);
   if (!options.validation.empty()) {
     prompts.training = all;
-    prompts.validation = prompts_of(loaded, options.validation, options.work.n_texts);
+    prompts.validation = prompts_of(loaded, options.validation, options.work.texts.n_texts);
     return prompts;
   }
   for (size_t i = 0; i < all.size(); ++i) {
@@ -98,18 +97,22 @@ class TunedMethod {
   FixedBudget budget_{AnswerTimer::kLargestTree};
 };
 
-Tuned tune(DiscoWork& work, const DiscoClassifier& classifier, std::vector<SearchText> texts) {
+Tuned tune(const TrainOptions& options, DiscoWork& work, const DiscoClassifier& classifier,
+           std::vector<SearchText> texts) {
   AnswerTimer timer(work.executor(), work.loaded().vocabulary, std::move(texts));
   TunedMethod method(work, classifier);
   for (size_t text = 0; text < timer.n_texts(); ++text) timer.answer(text, method.with({}));
   WorkProgress progress("timing rules");
-  Tuned tuned{.rule = {}, .n_timed = static_cast<int>(timer.n_texts())};
   bool is_interrupted = false;
+  TuningOptions tuning;
+  if (options.threshold) tuning.thresholds = {*options.threshold};
+  if (options.max_tokens) tuning.lengths = {*options.max_tokens};
+  tuning.progress = [&](double share) { progress.show(share); };
+  tuning.is_cancelled = [&] { return is_interrupted |= InterruptGuard::take(); };
+  Tuned tuned{.rule = {}, .n_timed = static_cast<int>(timer.n_texts())};
   tuned.rule = tune_disco(
       timer.n_texts(),
-      [&](const DiscoRule& rule, size_t text) { return timer.answer(text, method.with(rule)); },
-      {.progress = [&](double share) { progress.show(share); },
-       .is_cancelled = [&] { return is_interrupted |= InterruptGuard::take(); }});
+      [&](const DiscoRule& rule, size_t text) { return timer.answer(text, method.with(rule)); }, tuning);
   if (is_interrupted) fail(ErrorCode::kInvalidArgument, "interrupted: nothing was written");
   double plain = 0, drafted = 0;
   for (size_t text = 0; text < timer.n_texts(); ++text) {
@@ -180,11 +183,11 @@ void train(const TrainOptions& options) {
   }
   std::optional<Tuned> tuned;
   if (tunes) {
-    tuned = tune(work, classifier, work.answers(timed, 0, "answering what is timed"));
+    tuned = tune(options, work, classifier, work.answers(timed, 0, "answering what is timed"));
     classifier.rule = tuned->rule;
+  } else {
+    classifier.rule = {.threshold = *options.threshold, .max_tokens = *options.max_tokens};
   }
-  if (options.threshold) classifier.rule.threshold = *options.threshold;
-  if (options.max_tokens) classifier.rule.max_tokens = *options.max_tokens;
   classifier.save(options.output);
   print(options, classifier, score_disco(classifier.network, held_out, 0.5), tuned, held_out.size(),
         watch.seconds());

@@ -18,10 +18,10 @@ constexpr int kTogether = 8;
 
 LoadedModel load(const DiscoWorkOptions& options, const EngineOptions& engine) {
   if (options.draft_model.empty() == options.layers.empty()) {
-    fail(ErrorCode::kInvalidArgument,
-         "say what drafts: a model (--draft-model FILE), or this one with layers left out (--layers "
-         "FILE, "
-         "of 'forerun layers search')");
+    fail(
+        ErrorCode::kInvalidArgument,
+        "say what drafts: a model (--draft-model FILE), or this one without some layers (--layers FILE, "
+        "of 'forerun layers search')");
   }
   return load_model(resolve_model(options.model.model), options.model.device,
                     [&](double share) { engine.progress("loading", share); });
@@ -39,12 +39,7 @@ void add_disco_work_options(CLI::App& command, DiscoWorkOptions& options) {
                   "JSONL file as 'bench spec' reads it; may be given again")
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
       ->required();
-  command.add_option("--texts", options.n_texts, "Prompts that are used, alike of every category")
-      ->check(CLI::Range(1, 100000))
-      ->capture_default_str();
-  command.add_option("--tokens", options.n_tokens, "Tokens of each answer")
-      ->check(CLI::Range(2, 4096))
-      ->capture_default_str();
+  add_text_options(command, options.texts, "Prompts that are used, alike of every category");
   command
       .add_option("--temp", options.temperatures,
                   "Temperatures of the answers, separated by commas; 0: greedily")
@@ -71,7 +66,7 @@ DiscoWork::DiscoWork(const DiscoWorkOptions& options)
 int DiscoWork::n_context(const std::vector<std::vector<TokenId>>& prompts) const {
   size_t n = 0;
   for (const auto& prompt : prompts) n = std::max(n, prompt.size());
-  return static_cast<int>(n) + options_.n_tokens + 1;
+  return static_cast<int>(n) + options_.texts.n_tokens + 1;
 }
 
 void DiscoWork::make_caches(const Room& room) {
@@ -112,7 +107,7 @@ std::vector<SearchText> DiscoWork::answers(const std::vector<std::vector<TokenId
   WorkProgress progress(what);
   AnsweringOptions options;
   options.generation.sampling = sampling(temperature);
-  options.generation.max_tokens = options_.n_tokens;
+  options.generation.max_tokens = options_.texts.n_tokens;
   options.progress = [&](double share) { progress.show(share); };
   options.is_cancelled = [&] {
     check_interrupt();

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "api/draft_models.h"
+#include "cli/layer_texts.h"
 #include "cli/model_options.h"
 #include "disco/examples.h"
 #include "engine/loaded_model.h"
@@ -22,8 +23,7 @@ struct DiscoWorkOptions {
   std::string draft_model;  // empty: the model drafts for itself
   std::string layers;       // a file of 'forerun layers search'
   std::vector<std::string> prompts;
-  int n_texts = 400;
-  int n_tokens = 96;                         // of each answer
+  TextOptions texts{.n_texts = 400, .n_tokens = 96};
   std::vector<double> temperatures = {0.0};  // 0: greedily
   uint64_t seed = 1;
   bool json = false;

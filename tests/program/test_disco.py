@@ -57,6 +57,8 @@ class Disco(ProgramTest):
         trained = self.train(*DRAFT, "--tokens", "8", "--validation", self.prompts)
         self.assertGreater(trained["speedup"], 0)
         self.assertIn(trained["max_tokens"], (4, 8, 16))
+        trained = self.train(*DRAFT, "--tokens", "8", "--validation", self.prompts, "--threshold", "0.35")
+        self.assertAlmostEqual(trained["threshold"], 0.35)
 
     def test_the_model_as_its_own_drafter(self):
         layers = self.folder / "layers.json"
