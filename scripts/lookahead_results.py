@@ -19,6 +19,7 @@ from pathlib import Path
 
 from forerun_results.commands import Commands, add_options
 from forerun_results.lookahead_tables import write_page
+from forerun_results.measured import draft_step_ms
 
 LENGTHS = range(1, 21)
 RULES = ["heuristic", "confidence", "adaptive", "roc", "perplexity", "cost", "oracle"]
@@ -72,6 +73,7 @@ class Results:
                 trained=trained,
                 tests={name: {of: test.result() for of, test in row.items()} for name, row in tests.items()},
                 speeds={name: merged(results) for name, results in done.items()},
+                # Of the longest drafts, which reading prompts is the least part of.
                 draft_ms=min(draft_step_ms(result[f"fixed {max(LENGTHS)}"]) for part in done.values() for result in part),
             )
 
@@ -134,11 +136,6 @@ def short_name(method: str) -> str:
 def merged(parts: list[dict]) -> dict[str, list[dict]]:
     """The runs of all parts, by method."""
     return {method: [run for part in parts for run in part[method]["runs"]] for method in parts[0]}
-
-
-def draft_step_ms(result: dict) -> float:
-    """What drafting a token takes. Of the longest drafts: reading prompts counts as drafting too."""
-    return result["draft_share"] * sum(run["decode_ms"] for run in result["runs"]) / result["drafted"]
 
 
 def document_prompts(folder: Path) -> list[dict]:

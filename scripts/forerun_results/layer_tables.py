@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from .stopping_model import pass_cost
+from .measured import decode_ms, draft_step_ms, pass_cost, row
 from .svg import plot
 
 
@@ -40,7 +40,7 @@ def speed_table(speeds: dict, calibration: dict) -> list[str]:
                 continue
             of_model = result["by_source"].get("model", {"drafted": 0, "tested": 0, "accepted": 0})
             is_chain = list(result["by_source"]) == ["model"]
-            drafting = result["draft_share"] * decode_ms(result) / of_model["drafted"] / plain if is_chain else None
+            drafting = draft_step_ms(result) / plain if is_chain else None
             agreement = of_model["accepted"] / of_model["tested"] if of_model["tested"] else 0
             best = f"{ceiling(agreement, drafting, calibration):.2f}" if drafting is not None else ""
             cells = [
@@ -101,7 +101,7 @@ def small_table(methods: dict) -> list[str]:
     lines = [f"| method | speedup | drafting | decode speed over `{first}` |", "|---|---|---|---|"]
     for name, result in methods.items():
         if name != "none":
-            ratio = decode_ms(methods[first]) / decode_ms(result)
+            ratio = decode_ms(methods[first]["runs"]) / decode_ms(result["runs"])
             lines.append(
                 row([f"`{name}`", with_interval(result), f"{100 * result['draft_share']:.1f} %", f"{ratio:.3f}"])
             )
@@ -116,17 +116,9 @@ def same_table(same: dict) -> list[str]:
     return [*lines, ""]
 
 
-def row(cells: list) -> str:
-    return "| " + " | ".join(map(str, cells)) + " |"
-
-
 def with_interval(result: dict) -> str:
     return f"{result['speedup']:.2f} ({result['speedup_low']:.2f} to {result['speedup_high']:.2f})"
 
 
-def decode_ms(result: dict) -> float:
-    return sum(run["decode_ms"] for run in result["runs"])
-
-
 def step_ms(result: dict) -> float:
-    return decode_ms(result) / sum(run["steps"] for run in result["runs"])
+    return decode_ms(result["runs"]) / sum(run["steps"] for run in result["runs"])

@@ -3,8 +3,8 @@
 import random
 from pathlib import Path
 
-from .layer_tables import row
-from .stopping_model import chances_of, of_the_oracle, pass_cost
+from .measured import decode_ms, pass_cost, row
+from .stopping_model import chances_of, of_the_oracle
 from .svg import plot
 
 N_RESAMPLES = 2000
@@ -92,10 +92,6 @@ def loss_table(methods: dict) -> list[str]:
 def best_fixed(methods: dict) -> str:
     fixed = [method for method in methods if method.startswith("fixed")]
     return min(fixed, key=lambda method: decode_ms(methods[method]))
-
-
-def decode_ms(runs: list[dict]) -> float:
-    return sum(run["decode_ms"] for run in runs)
 
 
 def ratio(slow: list[dict], fast: list[dict]) -> float:

@@ -16,20 +16,6 @@ def chances_of(test: dict) -> Chances:
     return [(one["tokens"] / test["tokens"], one["said"]) for one in test["bins"] if one["tokens"]]
 
 
-def pass_cost(calibration: dict) -> Callable[[int], float]:
-    """Milliseconds by number of rows."""
-    points = {point["rows"]: point["ms"] for point in calibration["points"]}
-
-    def cost(n_rows: int) -> float:
-        low = max(n for n in points if n <= n_rows)
-        high = min((n for n in points if n >= n_rows), default=low)
-        if high == low:
-            return points[low]
-        return points[low] + (points[high] - points[low]) * (n_rows - low) / (high - low)
-
-    return cost
-
-
 def of_the_oracle(chances: Chances, draft_ms: float, cost: Callable[[int], float]) -> float:
     """Tokens per second of the best threshold over the oracle's."""
     mean = sum(share * chance for share, chance in chances)

@@ -6,8 +6,9 @@ import unittest
 from pathlib import Path
 
 from forerun_results.lookahead_tables import best_fixed, interval
-from forerun_results.stopping_model import chances_of, of_the_oracle, pass_cost
-from lookahead_results import document_prompts, draft_step_ms, merged, short_name
+from forerun_results.measured import draft_step_ms, pass_cost
+from forerun_results.stopping_model import chances_of, of_the_oracle
+from lookahead_results import document_prompts, merged, short_name
 
 COSTS = {"points": [{"rows": 1, "ms": 5.0}, {"rows": 5, "ms": 6.0}, {"rows": 64, "ms": 30.0}]}
 

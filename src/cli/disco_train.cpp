@@ -103,17 +103,18 @@ Tuned tune(const TrainOptions& options, DiscoWork& work, const DiscoClassifier& 
   TunedMethod method(work, classifier);
   for (size_t text = 0; text < timer.n_texts(); ++text) timer.answer(text, method.with({}));
   WorkProgress progress("timing rules");
-  bool is_interrupted = false;
   TuningOptions tuning;
   if (options.threshold) tuning.thresholds = {*options.threshold};
   if (options.max_tokens) tuning.lengths = {*options.max_tokens};
   tuning.progress = [&](double share) { progress.show(share); };
-  tuning.is_cancelled = [&] { return is_interrupted |= InterruptGuard::take(); };
+  tuning.is_cancelled = [] {
+    check_interrupt();
+    return false;
+  };
   Tuned tuned{.rule = {}, .n_timed = static_cast<int>(timer.n_texts())};
   tuned.rule = tune_disco(
       timer.n_texts(),
       [&](const DiscoRule& rule, size_t text) { return timer.answer(text, method.with(rule)); }, tuning);
-  if (is_interrupted) fail(ErrorCode::kInvalidArgument, "interrupted: nothing was written");
   double plain = 0, drafted = 0;
   for (size_t text = 0; text < timer.n_texts(); ++text) {
     plain += timer.answer(text, {});

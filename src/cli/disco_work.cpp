@@ -96,7 +96,7 @@ SamplingOptions DiscoWork::sampling(double temperature) const {
   return sampling;
 }
 
-void DiscoWork::check_interrupt() const {
+void check_interrupt() {
   if (InterruptGuard::take()) fail(ErrorCode::kInvalidArgument, "interrupted: nothing was written");
 }
 

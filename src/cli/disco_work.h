@@ -31,6 +31,9 @@ struct DiscoWorkOptions {
 // --draft-model, --layers, --prompts, --texts, --tokens, --temp, --seed, --json, and a model's own.
 void add_disco_work_options(CLI::App& command, DiscoWorkOptions& options);
 
+// Throws Error after Ctrl-C. While an InterruptGuard lives.
+void check_interrupt();
+
 // The two models, with caches.
 class DiscoWork {
  public:
@@ -59,12 +62,11 @@ class DiscoWork {
   // Of all temperatures.
   std::vector<DiscoExample> examples(const std::vector<std::vector<TokenId>>& prompts,
                                      const std::string& of);
-  void collect(const std::vector<SearchText>& texts, double temperature,
-               std::vector<DiscoExample>& examples);
 
  private:
+  void collect(const std::vector<SearchText>& texts, double temperature,
+               std::vector<DiscoExample>& examples);
   SamplingOptions sampling(double temperature) const;
-  void check_interrupt() const;
 
   const DiscoWorkOptions& options_;
   EngineOptions engine_;
