@@ -2,15 +2,13 @@
 
 #include <fmt/format.h>
 
+#include "budget/tree_budget.h"
 #include "core/error.h"
 #include "engine/model_names.h"
 #include "text/vocabulary_match.h"
 
 namespace forerun {
 namespace {
-
-// A draft has tokens behind the text.
-constexpr int kLongestDraft = 128;
 
 uint64_t n_weight_bytes(const Model& model) {
   uint64_t n = 0;
@@ -67,7 +65,7 @@ std::shared_ptr<DraftModel> DraftModels::load(const DraftModelChoice& choice) {
   const std::string path = resolve_model(choice.model).string();
   auto draft = std::make_shared<DraftModel>();
   draft->n_slots = options_.n_slots;
-  draft->n_context = options_.n_context + kLongestDraft;
+  draft->n_context = options_.n_context + kLargestTree;  // a draft behind the text
   try {
     draft->model = load_weights(path, device_named(choice.device));
     draft->executor = std::make_unique<Executor>(

@@ -10,8 +10,6 @@
 namespace forerun {
 namespace {
 
-// No published method verifies more at once.
-constexpr int kLargestTree = 128;
 // What precedes an answer in the live datastore, so that its beginning is found.
 constexpr size_t kKeptPromptTokens = 4;
 

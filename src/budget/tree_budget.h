@@ -16,6 +16,9 @@
 
 namespace forerun {
 
+// Tokens that are drafted and verified at once at most: no published method has more.
+inline constexpr int kLargestTree = 128;
+
 // The pass that is being put together.
 struct PassPlan {
   int n_decoding;     // requests that get their next token from it

@@ -12,13 +12,13 @@
 #include "cli/interrupt.h"
 #include "cli/output.h"
 #include "core/error.h"
+#include "core/fingerprint.h"
 #include "core/stopwatch.h"
 #include "disco/evaluation.h"
 #include "disco/training.h"
 #include "disco/tuning.h"
 #include "draft/methods.h"
 #include "engine/answer_timer.h"
-#include "layers/layer_json.h"
 #include "lookahead/disco.h"
 
 namespace forerun {
@@ -94,7 +94,7 @@ class TunedMethod {
  private:
   DiscoLookahead* policy_;
   std::unique_ptr<DraftMethod> method_;
-  FixedBudget budget_{AnswerTimer::kLargestTree};
+  FixedBudget budget_{kLargestTree};
 };
 
 Tuned tune(const TrainOptions& options, DiscoWork& work, const DiscoClassifier& classifier,
@@ -160,8 +160,8 @@ void train(const TrainOptions& options) {
   const bool tunes = !options.threshold || !options.max_tokens;
   auto timed = prompts.validation;
   timed.resize(std::min(timed.size(), kTimed));
-  const int n_context = std::max(work.n_context(prompts.training), work.n_context(prompts.validation)) +
-                        AnswerTimer::kLargestTree;
+  const int n_context =
+      std::max(work.n_context(prompts.training), work.n_context(prompts.validation)) + kLargestTree;
   work.make_caches({.n_context = n_context,
                     .n_cells = tunes ? static_cast<int>(timed.size()) * n_context : 0,
                     .n_slots = tunes ? static_cast<int>(timed.size()) : 1});

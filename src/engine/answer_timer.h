@@ -13,9 +13,6 @@ namespace forerun {
 
 class AnswerTimer {
  public:
-  // Of a draft, siblings included: there is room for no more.
-  static constexpr int kLargestTree = 128;
-
   // Both outlive it. The executor's cache has n_cells() free cells or more, which are free again
   // afterwards. Texts without an answer of two tokens are left out; throws Error when none is left.
   AnswerTimer(Executor& executor, const Vocabulary& vocabulary, std::vector<SearchText> texts);

@@ -33,7 +33,7 @@ double MeasuredSpeed::speedup(const LayerSet& layers) {
   }
   ++n_since_plain_;
   SelfMethod method(draft_, executor_, std::make_unique<FixedLayers>(layers));
-  FixedBudget budget(AnswerTimer::kLargestTree);
+  FixedBudget budget(kLargestTree);
   return rate({.method = &method, .budget = &budget}) / plain_rate_;
 }
 

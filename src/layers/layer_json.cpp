@@ -42,10 +42,6 @@ void fail_other_model(const JsonFileKind& kind, const std::filesystem::path& pat
        path.string(), kind.command);
 }
 
-std::string fingerprint_text(uint64_t fingerprint) {
-  return fmt::format("{:016x}", fingerprint);
-}
-
 std::optional<uint64_t> parse_fingerprint(const Json& json) {
   const auto text = json.get<std::string>();
   uint64_t fingerprint = 0;

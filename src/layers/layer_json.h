@@ -11,6 +11,7 @@
 #include <optional>
 #include <string>
 
+#include "core/fingerprint.h"
 #include "layers/layer_file.h"
 #include "model/layer_set.h"
 
@@ -29,7 +30,6 @@ nlohmann::ordered_json load_json(const JsonFileKind& kind, const std::filesystem
 [[noreturn]] void fail_damaged(const JsonFileKind& kind, const std::filesystem::path& path);
 [[noreturn]] void fail_other_model(const JsonFileKind& kind, const std::filesystem::path& path);
 
-std::string fingerprint_text(uint64_t fingerprint);
 std::optional<uint64_t> parse_fingerprint(const nlohmann::ordered_json& json);
 
 // The list of the blocks that are left out.

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "core/error.h"
+#include "core/fingerprint.h"
 #include "core/replace_file.h"
 #include "gguf/gguf_file.h"
 
@@ -25,10 +26,6 @@ constexpr auto kExamplesKey = "forerun.disco.examples";
 
 constexpr size_t kMostHidden = 4096;
 constexpr int kLongestDraft = 127;
-
-std::string hex(uint64_t fingerprint) {
-  return fmt::format("{:016x}", fingerprint);
-}
 
 [[noreturn]] void fail_damaged(const std::filesystem::path& path) {
   fail(ErrorCode::kInvalidFile, "{} is damaged: make the classifier again with 'forerun disco train'",
@@ -77,8 +74,8 @@ void check_models(const GgufFile& file, const ModelPair& models) {
          "{} was trained with another {}: train one for these two with 'forerun disco train'",
          file.path().string(), which);
   };
-  if (*target != hex(models.target)) other("model");
-  if (*draft != hex(models.draft)) {
+  if (*target != fingerprint_text(models.target)) other("model");
+  if (*draft != fingerprint_text(models.draft)) {
     other(models.draft == models.target ? "drafter, a model of its own" : "draft model");
   }
 }
@@ -138,8 +135,8 @@ void DiscoClassifier::save(const std::filesystem::path& path) const {
   Writer writer;
   gguf_set_val_str(writer.raw(), "general.type", "classifier");
   gguf_set_val_i32(writer.raw(), kVersionKey, kVersion);
-  gguf_set_val_str(writer.raw(), kTargetKey, hex(models.target).c_str());
-  gguf_set_val_str(writer.raw(), kDraftKey, hex(models.draft).c_str());
+  gguf_set_val_str(writer.raw(), kTargetKey, fingerprint_text(models.target).c_str());
+  gguf_set_val_str(writer.raw(), kDraftKey, fingerprint_text(models.draft).c_str());
   gguf_set_val_f32(writer.raw(), kThresholdKey, static_cast<float>(rule.threshold));
   gguf_set_val_i32(writer.raw(), kMaxTokensKey, rule.max_tokens);
   gguf_set_val_i64(writer.raw(), kExamplesKey, n_examples);
