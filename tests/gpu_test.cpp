@@ -19,6 +19,7 @@
 #include "support/distance.h"
 #include "support/engine.h"
 #include "support/model_files.h"
+#include "support/temp_dir.h"
 
 namespace forerun {
 namespace {
@@ -147,13 +148,13 @@ TEST(Gpu, SavesAndRestoresAContext) {
   const SequenceId sequence = executor->cells().create();
   const auto tokens = random_tokens(*model, 30, 9);
   read_and_commit(*executor, sequence, tokens);
-  const auto path = std::filesystem::temp_directory_path() / "forerun-gpu-context.bin";
+  const test::TempDir folder;
+  const auto path = folder.file("context.bin");
   executor->cache().save(sequence, tokens, 1, path);
   const auto more = random_tokens(*model, 3, 10);
   const auto expected = read_and_commit(*executor, sequence, more);
   const auto other = make_executor(model);
   const auto restored = other->cache().restore(path, 1);
-  std::filesystem::remove(path);
   ASSERT_TRUE(restored.has_value());
   EXPECT_LE(max_difference(read_and_commit(*other, restored->sequence, more), expected), 0.05);
 }

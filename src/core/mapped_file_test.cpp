@@ -2,27 +2,32 @@
 
 #include <gtest/gtest.h>
 
-#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <string>
 
 #include "core/error.h"
+#include "support/temp_dir.h"
 
 namespace forerun {
 namespace {
 
-std::filesystem::path write_file(const std::string& content) {
-  const auto path = std::filesystem::path(::testing::TempDir()) / "forerun_mapped_file_test";
-  std::ofstream(path, std::ios::binary) << content;
-  return path;
-}
+class MappedFileTest : public ::testing::Test {
+ protected:
+  std::filesystem::path write_file(const std::string& content) const {
+    const auto path = folder_.file("content");
+    std::ofstream(path, std::ios::binary) << content;
+    return path;
+  }
+
+  test::TempDir folder_;
+};
 
 std::string text_of(const MappedFile& file) {
   return {reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size()};
 }
 
-TEST(MappedFile, ReadsWhatIsThere) {
+TEST_F(MappedFileTest, ReadsWhatIsThere) {
   const std::string content(3 * 4096 + 17, 'x');
   const MappedFile file(write_file(content));
   EXPECT_EQ(text_of(file), content);
@@ -32,11 +37,11 @@ TEST(MappedFile, ReadsWhatIsThere) {
   EXPECT_EQ(text_of(file), content);
 }
 
-TEST(MappedFile, EmptyFile) {
+TEST_F(MappedFileTest, EmptyFile) {
   EXPECT_EQ(MappedFile(write_file("")).bytes().size(), 0u);
 }
 
-TEST(MappedFile, RefusesWhatCannotBeMapped) {
+TEST_F(MappedFileTest, RefusesWhatCannotBeMapped) {
   const auto code_of = [](const std::filesystem::path& path) {
     try {
       const MappedFile file(path);
@@ -46,11 +51,11 @@ TEST(MappedFile, RefusesWhatCannotBeMapped) {
     return ErrorCode::kUnsupported;
   };
   EXPECT_EQ(code_of("/nonexistent/file"), ErrorCode::kNotFound);
-  EXPECT_EQ(code_of(::testing::TempDir()), ErrorCode::kInvalidFile);
+  EXPECT_EQ(code_of(folder_.path()), ErrorCode::kInvalidFile);
   EXPECT_EQ(code_of("/dev/null"), ErrorCode::kInvalidFile);
 }
 
-TEST(MappedFile, Moves) {
+TEST_F(MappedFileTest, Moves) {
   MappedFile first(write_file("hello"));
   const MappedFile second(std::move(first));
   EXPECT_EQ(text_of(second), "hello");

@@ -13,22 +13,13 @@
 #include "core/hash.h"
 #include "retrieval/segment.h"
 #include "retrieval/segment_test_support.h"
+#include "support/temp_dir.h"
 
 namespace forerun {
 namespace {
 
 class SegmentFile : public ::testing::Test {
  protected:
-  void SetUp() override {
-    folder_ = std::filesystem::path(::testing::TempDir()) /
-              (std::string("forerun_segment_") +
-               ::testing::UnitTest::GetInstance()->current_test_info()->name());
-    std::filesystem::remove_all(folder_);
-    std::filesystem::create_directories(folder_);
-    path_ = folder_ / "segment";
-  }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
-
   std::shared_ptr<const Segment> random_segment(int n_vocab, int n_documents = 50) {
     RandomText spec;
     spec.n_vocab = n_vocab;
@@ -61,8 +52,9 @@ class SegmentFile : public ::testing::Test {
     return "";
   }
 
-  std::filesystem::path folder_;
-  std::filesystem::path path_;
+  test::TempDir temporary_;
+  const std::filesystem::path& folder_ = temporary_.path();
+  const std::filesystem::path path_ = folder_ / "segment";
   std::mt19937 random_{5};
 };
 
