@@ -16,40 +16,30 @@ constexpr int kModelShare = 4;
 
 }  // namespace
 
-class HybridMethod::HybridDrafter final : public Drafter {
+class HybridMethod::HybridDrafter final : public DrafterGroup {
  public:
   HybridDrafter(HybridMethod& method, std::span<const TokenId> prompt)
-      : method_(method), texts_(method.texts_->begin(prompt)), model_(method.model_->begin(prompt)) {}
+      : DrafterGroup(method.methods_, prompt), method_(method) {}
 
   void attach(const RequestView& request) override {
     request_ = &request;
-    texts_->attach(request);
-    model_->attach(request);
+    DrafterGroup::attach(request);
   }
   void draft(const DraftLimits& limits, DraftTree& tree) override {
     const DraftJob job{.drafter = this, .limits = limits, .tree = &tree};
     method_.draft({&job, 1});
   }
-  void observe(const DraftTree& tree, const TargetTokens& target) override {
-    texts_->observe(tree, target);
-    model_->observe(tree, target);
-  }
   void append(std::span<const TokenId> tokens) override {
     method_.acceptance_.observe(tokens, acceptance);
-    texts_->append(tokens);
-    model_->append(tokens);
-  }
-  void finish() override {
-    texts_->finish();
-    model_->finish();
+    DrafterGroup::append(tokens);
   }
 
   int n_context() const {
     CHECK(request_ != nullptr);
     return static_cast<int>(request_->text().size());
   }
-  Drafter& texts() { return *texts_; }
-  Drafter& model() { return *model_; }
+  Drafter& texts() { return drafter(0); }
+  Drafter& model() { return drafter(1); }
   DraftTree model_tree;
   std::vector<double> chances;   // of what the texts give now
   RequestAcceptance acceptance;  // and how they did so far
@@ -57,13 +47,14 @@ class HybridMethod::HybridDrafter final : public Drafter {
  private:
   HybridMethod& method_;
   const RequestView* request_ = nullptr;
-  std::unique_ptr<Drafter> texts_;
-  std::unique_ptr<Drafter> model_;
 };
 
 HybridMethod::HybridMethod(std::unique_ptr<DraftMethod> texts, std::unique_ptr<DraftMethod> model,
                            const Calibration& costs)
-    : texts_(std::move(texts)), model_(std::move(model)), costs_(costs) {}
+    : costs_(costs) {
+  methods_.push_back(std::move(texts));
+  methods_.push_back(std::move(model));
+}
 
 HybridMethod::~HybridMethod() = default;
 
@@ -89,7 +80,7 @@ void HybridMethod::draft(std::span<const DraftJob> jobs) {
                      .hint = job.tree,
                      .hint_chances = drafter.chances});
   }
-  model_->draft(jobs_);
+  methods_[1]->draft(jobs_);
   for (const DraftJob& job : jobs) {
     const DraftTree& drafted = static_cast<HybridDrafter&>(*job.drafter).model_tree;
     // Rules that compare distributions need to know how every token of a level was drawn.

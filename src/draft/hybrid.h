@@ -15,7 +15,7 @@
 
 #include "budget/acceptance_model.h"
 #include "budget/calibration.h"
-#include "draft/drafter.h"
+#include "draft/drafter_group.h"
 
 namespace forerun {
 
@@ -28,17 +28,14 @@ class HybridMethod final : public DraftMethod {
 
   std::unique_ptr<Drafter> begin(std::span<const TokenId> prompt) override;
   void draft(std::span<const DraftJob> jobs) override;
-  bool wants_prompt_state() const override {
-    return texts_->wants_prompt_state() || model_->wants_prompt_state();
-  }
+  bool wants_prompt_state() const override { return any_wants_prompt_state(methods_); }
 
  private:
   class HybridDrafter;
 
   double expected_rate(std::span<const double> chances, int n_context);
 
-  std::unique_ptr<DraftMethod> texts_;
-  std::unique_ptr<DraftMethod> model_;
+  DraftMethods methods_;  // the texts, the model
   const Calibration& costs_;
   AcceptanceModel acceptance_;
 

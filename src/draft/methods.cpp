@@ -96,7 +96,7 @@ std::unique_ptr<DraftMethod> make_auto(const MethodOptions& given, const DraftRe
   options.suffix.factor = 4.0;
   options.suffix.offset = 4.0;
   options.suffix.max_answers = 0;
-  std::vector<std::unique_ptr<DraftMethod>> texts;
+  DraftMethods texts;
   texts.push_back(make_method("sssd", options, resources));
   texts.push_back(make_method("suffix", options, resources));
   auto mixed = std::make_unique<MixedMethod>(std::move(texts));
@@ -108,7 +108,7 @@ std::unique_ptr<DraftMethod> make_auto(const MethodOptions& given, const DraftRe
   }
   DraftResources gated = resources;
   gated.gates = true;
-  std::vector<std::unique_ptr<DraftMethod>> models;
+  DraftMethods models;
   if (!given.draft.choice.model.empty()) {
     MethodOptions with_model = options;
     if (given.lookahead.policy == "own") with_model.lookahead.policy = "cost";

@@ -7,9 +7,8 @@
 
 #include <memory>
 #include <span>
-#include <vector>
 
-#include "draft/drafter.h"
+#include "draft/drafter_group.h"
 
 namespace forerun {
 
@@ -17,12 +16,12 @@ class MixedMethod final : public DraftMethod {
  public:
   // At most kMaxProposers methods. Each gets its share of a tree's nodes, the first ones
   // what does not divide.
-  explicit MixedMethod(std::vector<std::unique_ptr<DraftMethod>> methods);
+  explicit MixedMethod(DraftMethods methods);
   std::unique_ptr<Drafter> begin(std::span<const TokenId> prompt) override;
-  bool wants_prompt_state() const override;
+  bool wants_prompt_state() const override { return any_wants_prompt_state(methods_); }
 
  private:
-  std::vector<std::unique_ptr<DraftMethod>> methods_;
+  DraftMethods methods_;
 };
 
 }  // namespace forerun

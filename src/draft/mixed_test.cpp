@@ -8,7 +8,7 @@ namespace forerun {
 namespace {
 
 MixedMethod mix_of_two() {
-  std::vector<std::unique_ptr<DraftMethod>> methods;
+  DraftMethods methods;
   methods.push_back(std::make_unique<PldMethod>(PldOptions{}));
   methods.push_back(std::make_unique<SuffixMethod>(SuffixOptions{}));
   return MixedMethod(std::move(methods));

@@ -4,39 +4,23 @@
 
 namespace forerun {
 
-class RivalsMethod::RivalsDrafter final : public Drafter {
+class RivalsMethod::RivalsDrafter final : public DrafterGroup {
  public:
   RivalsDrafter(RivalsMethod& method, std::span<const TokenId> prompt)
-      : trees(method.methods_.size()), method_(method) {
-    for (const auto& rival : method.methods_) drafters.push_back(rival->begin(prompt));
-  }
+      : DrafterGroup(method.methods_, prompt), trees(method.methods_.size()), method_(method) {}
 
-  void attach(const RequestView& request) override {
-    for (const auto& drafter : drafters) drafter->attach(request);
-  }
   void draft(const DraftLimits& limits, DraftTree& tree) override {
     const DraftJob job{.drafter = this, .limits = limits, .tree = &tree};
     method_.draft({&job, 1});
   }
-  void observe(const DraftTree& tree, const TargetTokens& target) override {
-    for (const auto& drafter : drafters) drafter->observe(tree, target);
-  }
-  void append(std::span<const TokenId> tokens) override {
-    for (const auto& drafter : drafters) drafter->append(tokens);
-  }
-  void finish() override {
-    for (const auto& drafter : drafters) drafter->finish();
-  }
 
-  std::vector<std::unique_ptr<Drafter>> drafters;
   std::vector<DraftTree> trees;  // of each
 
  private:
   RivalsMethod& method_;
 };
 
-RivalsMethod::RivalsMethod(std::vector<std::unique_ptr<DraftMethod>> methods)
-    : methods_(std::move(methods)) {}
+RivalsMethod::RivalsMethod(DraftMethods methods) : methods_(std::move(methods)) {}
 
 RivalsMethod::~RivalsMethod() = default;
 
@@ -44,16 +28,12 @@ std::unique_ptr<Drafter> RivalsMethod::begin(std::span<const TokenId> prompt) {
   return std::make_unique<RivalsDrafter>(*this, prompt);
 }
 
-bool RivalsMethod::wants_prompt_state() const {
-  return std::ranges::any_of(methods_, [](const auto& method) { return method->wants_prompt_state(); });
-}
-
 void RivalsMethod::draft(std::span<const DraftJob> jobs) {
   const size_t n_methods = methods_.size();
   rates_.clear();
   for (const DraftJob& job : jobs) {
     const auto& drafter = static_cast<RivalsDrafter&>(*job.drafter);
-    for (const auto& rival : drafter.drafters) rates_.push_back(rival->expected_rate());
+    for (size_t i = 0; i < n_methods; ++i) rates_.push_back(drafter.drafter(i).expected_rate());
   }
   for (size_t i = 0; i < n_methods; ++i) {
     jobs_.clear();
@@ -61,7 +41,7 @@ void RivalsMethod::draft(std::span<const DraftJob> jobs) {
       auto& drafter = static_cast<RivalsDrafter&>(*jobs[j].drafter);
       drafter.trees[i].clear();
       DraftJob job = jobs[j];
-      job.drafter = drafter.drafters[i].get();
+      job.drafter = &drafter.drafter(i);
       job.tree = &drafter.trees[i];
       for (size_t other = 0; other < n_methods; ++other) {
         if (other != i) job.rival_rate = std::max(job.rival_rate, rates_[j * n_methods + other]);

@@ -11,23 +11,23 @@
 #include <span>
 #include <vector>
 
-#include "draft/drafter.h"
+#include "draft/drafter_group.h"
 
 namespace forerun {
 
 class RivalsMethod final : public DraftMethod {
  public:
-  explicit RivalsMethod(std::vector<std::unique_ptr<DraftMethod>> methods);
+  explicit RivalsMethod(DraftMethods methods);
   ~RivalsMethod() override;
 
   std::unique_ptr<Drafter> begin(std::span<const TokenId> prompt) override;
   void draft(std::span<const DraftJob> jobs) override;
-  bool wants_prompt_state() const override;
+  bool wants_prompt_state() const override { return any_wants_prompt_state(methods_); }
 
  private:
   class RivalsDrafter;
 
-  std::vector<std::unique_ptr<DraftMethod>> methods_;
+  DraftMethods methods_;
   // Reused from draft to draft.
   std::vector<DraftJob> jobs_;
   std::vector<double> rates_;  // jobs x methods

@@ -14,7 +14,7 @@ using test::ShortText;
 class RivalsTest : public ::testing::Test {
  protected:
   DraftTree draft(double rival_rate = 0, int max_nodes = 20) {
-    std::vector<std::unique_ptr<DraftMethod>> methods;
+    DraftMethods methods;
     methods.push_back(std::make_unique<ScriptedMethod>(first_));
     methods.push_back(std::make_unique<ScriptedMethod>(second_));
     RivalsMethod method(std::move(methods));
