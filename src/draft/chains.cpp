@@ -54,7 +54,17 @@ const RequestView& ChainDrafter::request() const {
 }
 
 double ChainDrafter::expected_rate() const {
-  return gate_ != nullptr ? gate_->expected_rate(n_context()) : 0;
+  return gate_ != nullptr ? gate_->expected_rate(situation()) : 0;
+}
+
+std::optional<DraftPlan> ChainDrafter::gated(const DraftPlan& plan, double rival_rate) const {
+  std::optional<DraftPlan> allowed = plan;
+  if (gate_ != nullptr) {
+    DraftSituation now = situation();
+    now.rival = rival_rate;
+    allowed = gate_->check(plan, now);
+  }
+  return allowed && allowed->max_tokens > 0 ? allowed : std::nullopt;
 }
 
 void ChainDrafter::draft(const DraftLimits& limits, DraftTree& tree) {

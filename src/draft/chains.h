@@ -54,6 +54,8 @@ class ChainDrafter : public Drafter {
   void append(std::span<const TokenId> tokens) override;
 
   double expected_rate() const override;
+  // The plan as the gate has it, if there is one; nullopt: nothing is to be drafted.
+  std::optional<DraftPlan> gated(const DraftPlan& plan, double rival_rate) const;
 
   const RequestView& request() const;
   int n_context() const { return static_cast<int>(request().text().size()); }
@@ -61,6 +63,8 @@ class ChainDrafter : public Drafter {
  protected:
   // Both outlive it.
   ChainDrafter(DraftMethod& method, const ChainOptions& options, const DraftControl& control);
+  // What a draft would be made for, but for the rivals it has.
+  virtual DraftSituation situation() const { return {.n_context = n_context()}; }
   // What became of the latest chain.
   virtual void observe_chain(const ChainOutcome& /*outcome*/) {}
 

@@ -1,6 +1,7 @@
 #include "draft/draft_model.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "core/check.h"
 
@@ -9,6 +10,10 @@ namespace {
 
 // A draft's first pass reads at most so many tokens of the text; more are read before.
 constexpr size_t kMostUnread = 16;
+// How fast the usual length of answers is learnt.
+constexpr double kAnswerRate = 0.2;
+
+constexpr double kNever = std::numeric_limits<double>::infinity();
 
 }  // namespace
 
@@ -36,6 +41,11 @@ class DraftModelMethod::ModelDrafter final : public ChainDrafter {
     keep_read();
   }
 
+  void finish() override {
+    const auto n_answer = static_cast<double>(request().text().size() - request().n_prompt());
+    method_.usual_answer_ += kAnswerRate * (n_answer - method_.usual_answer_);
+  }
+
   bool has_slot() const { return slot_ != nullptr; }
   Slot& slot() { return *slot_; }
   std::vector<ChainGrower::Read>& read() { return read_; }
@@ -49,6 +59,18 @@ class DraftModelMethod::ModelDrafter final : public ChainDrafter {
   }
 
  private:
+  // However long an answer is already, it is thought to get as many tokens as answers usually have:
+  // so it is where each token may be the last with the same chance.
+  DraftSituation situation() const override {
+    if (!has_slot()) return {.n_context = n_context(), .read_seconds = kNever, .n_left = 0};
+    const CostCurve& curve = *method_.control_.cost->curve;
+    const auto n_unread = static_cast<int>(unread().size());
+    const int n_before = n_context() - n_unread / 2;  // of the unread, as many on average
+    return {.n_context = n_context(),
+            .read_seconds = curve.pass(n_unread, n_before) - curve.pass(1, n_before),
+            .n_left = std::min<double>(request().n_left(), method_.usual_answer_)};
+  }
+
   // What was read and is text now is committed, but for the last token: the next draft begins with
   // what the model says behind it. (Drafts may be pruned, and the text may take what was cut off.)
   void keep_read() {
@@ -89,10 +111,8 @@ void DraftModelMethod::draft(std::span<const DraftJob> jobs) {
     auto& drafter = static_cast<ModelDrafter&>(*job.drafter);
     if (!drafter.has_slot()) continue;
     drafter.forget_draft();
-    std::optional<DraftPlan> plan = plan_;
-    if (control_.gate != nullptr)
-      plan = control_.gate->check(*plan, drafter.n_context(), job.rival_rate);
-    if (!plan || plan->max_tokens <= 0 || !catch_up(drafter)) continue;
+    const auto plan = drafter.gated(plan_, job.rival_rate);
+    if (!plan || !catch_up(drafter)) continue;
     grower_.begin({.drafter = &drafter,
                    .job = &job,
                    .plan = *plan,

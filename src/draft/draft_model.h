@@ -57,6 +57,7 @@ class DraftModelMethod final : public DraftMethod {
   Slots slots_;
   ChainGrower grower_;
   DraftPlan plan_;
+  double usual_answer_ = 128;  // tokens
 };
 
 }  // namespace forerun

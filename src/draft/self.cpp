@@ -43,24 +43,18 @@ void SelfMethod::draft(std::span<const DraftJob> jobs) {
   std::vector<ScratchGuard> guards;
   for (const DraftJob& job : jobs) {
     auto& drafter = static_cast<SelfDrafter&>(*job.drafter);
-    const auto chosen = plan(drafter, job);
-    if (!chosen) continue;
+    auto plan = drafter.chooser().plan();
+    if (plan) plan = drafter.gated(*plan, job.rival_rate);
+    if (!plan) continue;
     const RequestView& request = drafter.request();
     guards.emplace_back(executor_.cells(), request.sequence());
     grower_.begin({.drafter = &drafter,
                    .job = &job,
-                   .plan = *chosen,
+                   .plan = *plan,
                    .sequence = request.sequence(),
                    .unread = request.text().last(1)});
   }
   grower_.run();
-}
-
-std::optional<DraftPlan> SelfMethod::plan(SelfDrafter& drafter, const DraftJob& job) {
-  auto plan = drafter.chooser().plan();
-  DraftGate* gate = control_.gate.get();
-  if (plan && gate != nullptr) plan = gate->check(*plan, drafter.n_context(), job.rival_rate);
-  return plan && plan->max_tokens > 0 ? plan : std::nullopt;
 }
 
 }  // namespace forerun

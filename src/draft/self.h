@@ -31,8 +31,6 @@ class SelfMethod final : public DraftMethod {
  private:
   class SelfDrafter;
 
-  std::optional<DraftPlan> plan(SelfDrafter& drafter, const DraftJob& job);
-
   ChainOptions options_;
   Executor& executor_;
   std::unique_ptr<LayerSelector> selector_;

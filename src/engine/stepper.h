@@ -92,6 +92,7 @@ class Stepper {
 
     std::span<const TokenId> text() const override { return request->text(); }
     size_t n_prompt() const override { return request->prompt().size(); }
+    int n_left() const override { return request->n_left(); }
     SequenceId sequence() const override { return slot->sequence; }
     std::span<const TokenId> known_answer() const override { return request->known_answer(); }
     const Sampler& sampler() const override { return request->sampler(); }

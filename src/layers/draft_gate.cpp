@@ -18,31 +18,55 @@ constexpr double kMaxCostFactor = 4;
 constexpr int kTryTokens = 2;
 constexpr int kFirstPause = 16;
 constexpr int kMaxPause = 1024;
+// Reading the text for such a draft may take this part of the time since the last one; for the
+// first drafts of all, of what is left of the answer. Drafts are known after so many tokens.
+constexpr double kStake = 0.05;
+constexpr int kKnownTested = 16;
+
+// Tokens per second over what is left of the answer, if drafts alone bring `rate`.
+double with_reading(double rate, const DraftSituation& situation) {
+  return 1 / (1 / rate + situation.read_seconds / std::max(1.0, situation.n_left));
+}
 
 }  // namespace
 
-std::optional<DraftPlan> DraftGate::check(const DraftPlan& plan, int n_context, double rival) {
+std::optional<DraftPlan> DraftGate::check(const DraftPlan& plan, const DraftSituation& situation) {
   if (layers_ != plan.layers) {
     // Of new layers nobody knows anything of, what is known of those before them.
     const double likely = layers_ ? count_.chance() : kFirstAgreement;
     layers_ = plan.layers;
     count_ = {.n_agreed = kFirstTested * plan.agreement.value_or(likely), .n_tested = kFirstTested};
   }
-  const double plain = best_draft(costs_, 0, 0, n_context, {.max = 0}).tokens_per_second;
-  const DraftValue best = value(plan.layers, plan.max_tokens, n_context);
-  if (best.tokens_per_second <= kMargin * std::max(plain, rival)) {
-    // Where something else is better now, nothing is to be learnt about this.
-    return rival > plain && best.tokens_per_second > kMargin * plain ? std::nullopt : explore(plan);
+  const double plain = plain_rate(situation.n_context);
+  const DraftValue best = value(plan.layers, plan.max_tokens, situation.n_context);
+  const double needed = kMargin * std::max(plain, situation.rival);
+  if (!dares(situation) || with_reading(best.tokens_per_second, situation) <= needed) {
+    // Where something else is better now, or reading is not worth it any more, nothing is to be
+    // learnt about the drafts.
+    const bool is_known_to_pay = dares(situation) && best.tokens_per_second > kMargin * plain;
+    return is_known_to_pay ? std::nullopt : explore(plan, situation);
   }
   n_refusals_ = 0;
+  refused_seconds_ = 0;
   pause_ = 0;
   DraftPlan shorter = plan;
   shorter.max_tokens = best.n_tokens;
   return shorter;
 }
 
-double DraftGate::expected_rate(int n_context) const {
-  return layers_ ? value(*layers_, DraftLengths{}.max, n_context).tokens_per_second : 0;
+double DraftGate::expected_rate(const DraftSituation& situation) const {
+  if (!layers_ || !dares(situation)) return 0;
+  return with_reading(value(*layers_, DraftLengths{}.max, situation.n_context).tokens_per_second,
+                      situation);
+}
+
+double DraftGate::plain_rate(int n_context) const {
+  return best_draft(costs_, 0, 0, n_context, {.max = 0}).tokens_per_second;
+}
+
+bool DraftGate::dares(const DraftSituation& situation) const {
+  if (n_tested_ >= kKnownTested || situation.read_seconds <= 0) return true;
+  return situation.read_seconds <= kStake * situation.n_left / plain_rate(situation.n_context);
 }
 
 DraftValue DraftGate::value(const LayerSet& layers, int max_tokens, int n_context) const {
@@ -51,10 +75,12 @@ DraftValue DraftGate::value(const LayerSet& layers, int max_tokens, int n_contex
                     {.min = 1, .max = std::min(max_tokens, DraftLengths{}.max)});
 }
 
-std::optional<DraftPlan> DraftGate::explore(const DraftPlan& plan) {
+std::optional<DraftPlan> DraftGate::explore(const DraftPlan& plan, const DraftSituation& situation) {
   if (pause_ == 0) pause_ = kFirstPause;
-  if (++n_refusals_ <= pause_) return std::nullopt;
+  refused_seconds_ += 1 / plain_rate(situation.n_context);
+  if (++n_refusals_ <= pause_ || situation.read_seconds > kStake * refused_seconds_) return std::nullopt;
   n_refusals_ = 0;
+  refused_seconds_ = 0;
   pause_ = std::min(2 * pause_, kMaxPause);
   DraftPlan shorter = plan;
   shorter.max_tokens = std::min(plan.max_tokens, kTryTokens);
@@ -64,6 +90,7 @@ std::optional<DraftPlan> DraftGate::explore(const DraftPlan& plan) {
 
 void DraftGate::observe(const ChainOutcome& outcome) {
   count_.observe(outcome);
+  n_tested_ += outcome.n_tested;
 }
 
 void DraftGate::observe_cost(const DraftPlan& plan, int n_context, int n_tokens, double seconds) {

@@ -5,9 +5,15 @@
 // passes, which must be decided on before they are made. While they do not pay, a short one is
 // made now and then, ever more rarely, to see whether they would.
 //
+// A model of its own must read the text before it can draft. That is worth it where what is left
+// of the answer pays it back; and only a small part of the time is staked on a model of which
+// nothing is known, or nothing good.
+//
 // Not thread-safe.
 #pragma once
 
+#include <cstdint>
+#include <limits>
 #include <optional>
 #include <span>
 
@@ -19,6 +25,14 @@
 
 namespace forerun {
 
+// What a draft would be made for.
+struct DraftSituation {
+  int n_context = 0;        // tokens of the text
+  double rival = 0;         // tokens per second that can be had without it, if more than plainly
+  double read_seconds = 0;  // that go by before it can begin: once, not for every draft
+  double n_left = std::numeric_limits<double>::infinity();  // tokens the answer is likely to get
+};
+
 class DraftGate {
  public:
   // The costs, of the model that verifies, outlive it.
@@ -26,12 +40,11 @@ class DraftGate {
   // Of that model itself with layers left out.
   explicit DraftGate(const Calibration& costs) : DraftGate(costs, self_draft_cost(costs)) {}
 
-  // The plan with the length that pays best behind `n_context` tokens; nullopt: none does.
-  // `rival`: tokens per second that can be had without it; plain decoding's if lower.
-  std::optional<DraftPlan> check(const DraftPlan& plan, int n_context, double rival);
+  // The plan with the length that pays best; nullopt: none does.
+  std::optional<DraftPlan> check(const DraftPlan& plan, const DraftSituation& situation);
 
   // Tokens per second with the plan that was checked last; 0: there was none.
-  double expected_rate(int n_context) const;
+  double expected_rate(const DraftSituation& situation) const;
 
   void observe(const ChainOutcome& outcome);
   // So many tokens of a request with this plan took so long.
@@ -42,16 +55,21 @@ class DraftGate {
   int n_ahead(std::span<const double> chances, int n_context) const;
 
  private:
-  std::optional<DraftPlan> explore(const DraftPlan& plan);
+  std::optional<DraftPlan> explore(const DraftPlan& plan, const DraftSituation& situation);
   DraftValue value(const LayerSet& layers, int max_tokens, int n_context) const;
+  double plain_rate(int n_context) const;
+  // Whether so much may be staked on what drafts are thought to be worth.
+  bool dares(const DraftSituation& situation) const;
 
   const Calibration& costs_;
   DraftCost draft_;
   std::optional<LayerSet> layers_;  // that what follows is about
   AgreementCount count_;
-  double cost_factor_ = 1;  // measured over expected
-  int n_refusals_ = 0;      // since the last draft
-  int pause_ = 0;           // refusals before the next try
+  int64_t n_tested_ = 0;        // drafted tokens, of any layers
+  double cost_factor_ = 1;      // measured over expected
+  int n_refusals_ = 0;          // since the last draft
+  double refused_seconds_ = 0;  // the steps of these
+  int pause_ = 0;               // refusals before the next try
 };
 
 }  // namespace forerun

@@ -1,6 +1,7 @@
 // What a drafter that uses the model sees of its request while that runs.
 #pragma once
 
+#include <limits>
 #include <span>
 
 #include "core/ids.h"
@@ -17,6 +18,8 @@ class RequestView {
   // committed in the cache.
   virtual std::span<const TokenId> text() const = 0;
   virtual size_t n_prompt() const = 0;  // of its tokens
+  // Tokens that the answer may still get.
+  virtual int n_left() const { return std::numeric_limits<int>::max(); }
   virtual SequenceId sequence() const = 0;
   // All of the answer, where the caller knew it beforehand (Request::known_answer); else empty.
   virtual std::span<const TokenId> known_answer() const { return {}; }

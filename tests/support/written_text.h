@@ -1,6 +1,7 @@
 // A text that the model itself wrote, as a request that runs.
 #pragma once
 
+#include <limits>
 #include <span>
 #include <utility>
 #include <vector>
@@ -28,6 +29,8 @@ class WrittenText final : public RequestView {
   }
   std::span<const TokenId> text() const override { return text_; }
   size_t n_prompt() const override { return n_prompt_; }
+  int n_left() const override { return n_left_; }
+  void set_n_left(int n_left) { n_left_ = n_left; }
   SequenceId sequence() const override { return sequence_; }
   const Sampler& sampler() const override { return sampler_; }
   const SamplerState& state() const override { return state_; }
@@ -50,6 +53,7 @@ class WrittenText final : public RequestView {
   SequenceId sequence_;
   std::vector<TokenId> text_;
   size_t n_prompt_;
+  int n_left_ = std::numeric_limits<int>::max();
 };
 
 }  // namespace forerun::test
