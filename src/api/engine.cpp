@@ -15,8 +15,9 @@ namespace {
 constexpr int kDefaultContextLimit = 8192;
 constexpr int kMaxContext = 1 << 24;
 constexpr int kMaxParallel = 256;
-// Rows of a GPU's small passes when text is to be exact: as many drafts as mostly pay.
-constexpr int kExactRows = 16;
+// Rows of a GPU's small passes when text is to be exact. More would take longer drafts; but passes
+// without any are filled up too, and there are many of these.
+constexpr int kExactRows = 4;
 
 void check(bool condition, const char* what) {
   if (!condition) fail(ErrorCode::kInvalidArgument, "{}", what);
