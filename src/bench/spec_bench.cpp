@@ -6,6 +6,7 @@
 #include "bench/llama_method.h"
 #include "core/error.h"
 #include "core/stopwatch.h"
+#include "draft/methods.h"
 #include "engine/model_names.h"
 
 namespace forerun {
@@ -75,10 +76,10 @@ SpeculationOptions with_variant(SpeculationOptions options, std::string_view tex
       fail(ErrorCode::kInvalidArgument, "'{}' is no option of {}: give it as NAME=VALUE", part,
            options.method);
     }
-    // What all methods have in common keeps its name.
+    // What is not its own keeps its name: what methods have in common, or what `auto` drafts with.
     const std::string name = part.substr(0, equals);
-    const bool is_common = name.starts_with("lookahead");
-    options.options[is_common ? name : options.method + "-" + name] = part.substr(equals + 1);
+    const std::string own = options.method + "-" + name;
+    options.options[has_method_option(own) ? own : name] = part.substr(equals + 1);
   }
   return options;
 }

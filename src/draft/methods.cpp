@@ -312,6 +312,26 @@ class Setting : public OptionVisitor {
   bool done_ = false;
 };
 
+// Whether there is an option of that name.
+class Finding : public OptionVisitor {
+ public:
+  explicit Finding(std::string_view name) : name_(name) {}
+  bool found() const { return found_; }
+
+  void visit(const OptionText& text, int&, OptionRange<int>) override { look(text); }
+  void visit(const OptionText& text, double&, OptionRange<double>) override { look(text); }
+  void visit(const OptionText& text, bool&) override { look(text); }
+  void visit(const OptionText& text, std::string&, std::span<const std::string_view>) override {
+    look(text);
+  }
+
+ private:
+  void look(const OptionText& text) { found_ |= text.name == name_; }
+
+  std::string_view name_;
+  bool found_ = false;
+};
+
 }  // namespace
 
 std::span<const MethodInfo> draft_methods() {
@@ -366,6 +386,13 @@ std::unique_ptr<DraftMethod> make_method(std::string_view name, const MethodOpti
   method.describe(copy, prefixed);
   copy.lookahead.describe(checking);
   return method.make(options, resources);
+}
+
+bool has_method_option(std::string_view name) {
+  MethodOptions options;
+  Finding finding(name);
+  options.describe(finding);
+  return finding.found();
 }
 
 void set_method_option(MethodOptions& options, std::string_view name, std::string_view value) {

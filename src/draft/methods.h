@@ -138,6 +138,8 @@ const MethodInfo& find_method(std::string_view name);
 std::unique_ptr<DraftMethod> make_method(std::string_view name, const MethodOptions& options,
                                          const DraftResources& resources);
 
+bool has_method_option(std::string_view name);
+
 // Sets one option: "pld-ngram", "4". Throws Error{kInvalidArgument} if there is no such
 // option, or the value is none of its.
 void set_method_option(MethodOptions& options, std::string_view name, std::string_view value);

@@ -97,6 +97,8 @@ TEST(Methods, SayWhatIsWrong) {
   EXPECT_EQ(setting("pld-ngram", ""), "pld-ngram is '': choose a number from 1 to 64");
   EXPECT_EQ(setting("pld-match", "best"), "pld-match is 'best': choose one of first, last");
   EXPECT_EQ(setting("jacobi-text-ngrams", "1"), "jacobi-text-ngrams is '1': choose true or false");
+  EXPECT_TRUE(has_method_option("pld-ngram") && has_method_option("lookahead"));
+  EXPECT_FALSE(has_method_option("ngram"));
   EXPECT_EQ(setting("ngram", "3"), "there is no drafting option 'ngram'");
   EXPECT_THAT(message([&] { make_method("eagle", options, {}); }),
               testing::StartsWith("there is no drafting method 'eagle': choose one of auto, none, pld"));

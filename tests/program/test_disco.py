@@ -94,6 +94,15 @@ class Disco(ProgramTest):
         self.assertEqual(max(n for run in methods[oracle[2]]["runs"] for n in run["drafted_by_step"]), 30)
         self.fail_with("bench spec", *ASK, "--spec", "draft", *DRAFT, "--lookahead", "oracle")
 
+    def test_methods_of_a_benchmark_have_draft_models_of_their_own(self):
+        bench = self.folder / "bench.json"
+        method = f"auto:draft-model={DRAFT[1]}:layers=none"
+        self.succeed("bench", "spec", *TINY, "--prompts", self.prompts, "--limit", "4", "-n", "40",
+                     "--methods", f"auto,{method}", "--json", bench)  # fmt: skip
+        self.assertEqual(json.loads(bench.read_text())["methods"][method]["identical"], 4)
+        self.fail_with("no-such-model", "bench", "spec", *TINY, "--prompts", self.prompts,
+                       "--methods", "auto:draft-model=no-such-model")  # fmt: skip
+
     def test_bad_classifiers(self):
         drafting = [*ASK, "--spec", "draft", *DRAFT]
         self.fail_with("--lookahead-classifier", *drafting, "--lookahead", "disco")
