@@ -53,11 +53,38 @@ constexpr size_t kSmallestBlock = 32;
   return result;
 }
 
-void block_maxima(std::span<const float> logits, size_t block, std::vector<float>& out) {
-  out.clear();
-  for (size_t first = 0; first < logits.size(); first += block) {
-    out.push_back(max_of(logits.data() + first, std::min(block, logits.size() - first)));
+// The largest of each whole block of a multiple of 32.
+FORERUN_CPU_CLONES void whole_block_maxima(const float* x, size_t n_blocks, size_t block, float* out) {
+  using Vector = float __attribute__((vector_size(4 * kLanes)));
+  using Half = float __attribute__((vector_size(2 * kLanes)));
+  using Quarter = float __attribute__((vector_size(kLanes)));
+  static_assert(kSmallestBlock % (2 * kLanes) == 0);
+  for (size_t first = 0; n_blocks > 0; --n_blocks, first += block) {
+    Vector best[2] = {Vector{} - kInf, Vector{} - kInf};
+    for (size_t i = first; i < first + block; i += 2 * kLanes) {
+      for (size_t j = 0; j < 2; ++j) {
+        Vector v;
+        std::memcpy(&v, x + i + j * kLanes, sizeof(v));
+        best[j] = v > best[j] ? v : best[j];
+      }
+    }
+    const Vector all = best[0] > best[1] ? best[0] : best[1];
+    Half half[2];
+    std::memcpy(half, &all, sizeof(all));
+    const Half of_half = half[0] > half[1] ? half[0] : half[1];
+    Quarter quarter[2];
+    std::memcpy(quarter, &of_half, sizeof(of_half));
+    const Quarter of_quarter = quarter[0] > quarter[1] ? quarter[0] : quarter[1];
+    *out++ = std::max(std::max(of_quarter[0], of_quarter[1]), std::max(of_quarter[2], of_quarter[3]));
   }
+}
+
+void block_maxima(std::span<const float> logits, size_t block, std::vector<float>& out) {
+  const size_t n_whole = logits.size() / block;
+  out.resize(n_whole);
+  whole_block_maxima(logits.data(), n_whole, block, out.data());
+  const auto rest = logits.subspan(n_whole * block);
+  if (!rest.empty()) out.push_back(max_of(rest.data(), rest.size()));
 }
 
 FORERUN_CPU_CLONES int count_excluded(const float* x, size_t n) {
@@ -136,11 +163,16 @@ void start(std::vector<ScoredToken>& buffer, size_t capacity) {
   buffer.reserve(capacity);
 }
 
+// Of a few thousand logits a few dozen: most parts of kSmallestBlock have none.
 void append_at_least(std::span<const float> logits, size_t first, size_t n, float threshold,
                      std::vector<ScoredToken>& out) {
-  for (size_t i = first; i < first + n; ++i) {
-    if (logits[i] >= threshold && logits[i] > -kInf) {
-      out.push_back({logits[i], TokenId{static_cast<int32_t>(i)}});
+  for (const size_t end = first + n; first < end; first += kSmallestBlock) {
+    const size_t part_end = std::min(first + kSmallestBlock, end);
+    if (max_of(logits.data() + first, part_end - first) < threshold) continue;
+    for (size_t i = first; i < part_end; ++i) {
+      if (logits[i] >= threshold && logits[i] > -kInf) {
+        out.push_back({logits[i], TokenId{static_cast<int32_t>(i)}});
+      }
     }
   }
 }
