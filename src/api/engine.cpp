@@ -15,6 +15,7 @@ namespace {
 constexpr int kDefaultContextLimit = 8192;
 constexpr int kMaxContext = 1 << 24;
 constexpr int kMaxParallel = 256;
+constexpr int64_t kMaxCells = 1 << 30;  // of all contexts together, those of drafts beside them
 // Rows of a GPU's small passes when text is to be exact. More would take longer drafts; but passes
 // without any are filled up too, and there are many of these.
 constexpr int kExactRows = 4;
@@ -38,7 +39,11 @@ LoadedModel load(const EngineOptions& options) {
 }
 
 int context_of(const EngineOptions& options, const ModelConfig& config) {
-  return options.n_context > 0 ? options.n_context : std::min(config.n_ctx_train, kDefaultContextLimit);
+  const int n =
+      options.n_context > 0 ? options.n_context : std::min(config.n_ctx_train, kDefaultContextLimit);
+  check(int64_t{n} * options.n_parallel <= kMaxCells,
+        "so many contexts of that size are too large: choose a smaller context (-c) or fewer requests");
+  return n;
 }
 
 int min_rows_of(const EngineOptions& options, const Device& device) {
@@ -67,7 +72,6 @@ class Engine::Impl {
         executor(loaded.model, {.kv = {.n_cells = n_context * options.n_parallel,
                                        .type = kv_type_named(options.kv_type)},
                                 .min_rows = min_rows_of(options, loaded.model->device())}),
-        stepper(executor, loaded.vocabulary, {.n_slots = options.n_parallel, .n_context = n_context}),
         costs(calibrated_if_asked(executor, measuring(options))),
         warn(options.warn),
         draft_models({.target = loaded,
@@ -76,7 +80,8 @@ class Engine::Impl {
                       .n_slots = options.n_parallel,
                       .n_context = n_context,
                       .progress = options.progress,
-                      .warn = options.warn}) {
+                      .warn = options.warn}),
+        stepper(executor, loaded.vocabulary, {.n_slots = options.n_parallel, .n_context = n_context}) {
     add_speculation(options.speculation);
   }
 
@@ -100,11 +105,11 @@ class Engine::Impl {
   LoadedModel loaded;
   int n_context;
   Executor executor;
-  Stepper stepper;
   std::function<const Calibration&()> costs;
   Speculator::Warn warn;
   DraftModels draft_models;
   std::vector<std::unique_ptr<Speculator>> speculators;
+  Stepper stepper;  // its requests use all of these
 };
 
 Engine::Engine(const EngineOptions& options) : impl_(std::make_unique<Impl>(options)) {}

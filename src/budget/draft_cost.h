@@ -9,8 +9,8 @@
 namespace forerun {
 
 struct DraftCost {
-  // Of one drafted token with these layers behind `n_context` tokens.
-  std::function<double(const LayerSet& layers, int n_context)> token_seconds;
+  // Of one drafted token with these layers behind `n_context` tokens, of each of so many requests.
+  std::function<double(const LayerSet& layers, int n_context, int n_requests)> token_seconds;
   const CostCurve* curve;  // of passes of the model that drafts
 };
 

@@ -17,18 +17,23 @@ double draft_seconds(const Calibration& costs, const LayerSet& layers, int n_con
 }
 
 DraftCost self_draft_cost(const Calibration& costs) {
-  return {.token_seconds = [&costs](const LayerSet& layers,
-                                    int n_context) { return draft_seconds(costs, layers, n_context); },
+  return {.token_seconds =
+              [&costs](const LayerSet& layers, int n_context, int n_requests) {
+                // With layers left out, rows cost about the same share as with all of them.
+                const CostCurve& curve = costs.curve;
+                return draft_seconds(costs, layers, n_context) * curve.pass(1, n_context, n_requests) /
+                       curve.pass(1, n_context);
+              },
           .curve = &costs.curve};
 }
 
 DraftValue best_draft(const Calibration& costs, double agreement, double draft_seconds, int n_context,
-                      const DraftLengths& lengths) {
+                      const DraftLengths& lengths, int n_requests) {
   DraftValue best;
   double expected = 1;
   double chance = 1;
   for (int n = 0; n <= lengths.max; ++n) {
-    const double seconds = n * draft_seconds + costs.curve.pass(n + 1, n_context);
+    const double seconds = n * draft_seconds + costs.curve.pass(n + 1, n_context, n_requests);
     const double rate = expected / seconds;
     const double margin = best.n_tokens == 0 && n > 0 ? lengths.margin : 1;
     if (n >= lengths.min && rate > margin * best.tokens_per_second)
@@ -39,12 +44,13 @@ DraftValue best_draft(const Calibration& costs, double agreement, double draft_s
   return best;
 }
 
-DraftValue best_rows(const CostCurve& curve, std::span<const double> chances, int n_context) {
+DraftValue best_rows(const CostCurve& curve, std::span<const double> chances, int n_context,
+                     int n_requests) {
   DraftValue best;
   double expected = 1;
   for (size_t n = 0; n <= chances.size(); ++n) {
     const auto n_tokens = static_cast<int>(n);
-    const double rate = expected / curve.pass(n_tokens + 1, n_context);
+    const double rate = expected / curve.pass(n_tokens + 1, n_context, n_requests);
     if (rate > best.tokens_per_second) best = {.n_tokens = n_tokens, .tokens_per_second = rate};
     if (n < chances.size()) expected += chances[n];
   }

@@ -22,19 +22,21 @@ struct DraftValue {
 // The best length of a draft whose tokens each take `draft_seconds` and agree with the model
 // with chance `agreement` where those before them do, and the tokens per second that come of
 // it: of n drafted tokens (1 - a^(n + 1)) / (1 - a) become text, the model's own next one
-// included, for the time of drafting them and of a pass with n + 1 rows.
+// included, for the time of drafting them and of a pass with n + 1 rows. Several requests in that
+// pass are thought to draft alike; the rate is that of each.
 struct DraftLengths {
   int min = 0;  // 0: plain decoding is a choice
   int max = 25;
   double margin = 1;  // how many times as good as plain decoding a draft must be
 };
 DraftValue best_draft(const Calibration& costs, double agreement, double draft_seconds, int n_context,
-                      const DraftLengths& lengths = {});
+                      const DraftLengths& lengths = {}, int n_requests = 1);
 
 // How many of the likeliest tokens of a draft to read in one pass behind the last token of the
 // text, and the tokens per second that come of it. `chances`: that the text takes them, the best
 // first.
-DraftValue best_rows(const CostCurve& curve, std::span<const double> chances, int n_context);
+DraftValue best_rows(const CostCurve& curve, std::span<const double> chances, int n_context,
+                     int n_requests = 1);
 
 // How a set of layers did on some text.
 struct SeenAgreement {

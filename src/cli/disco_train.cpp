@@ -99,8 +99,8 @@ class TunedMethod {
 
 Tuned tune(const TrainOptions& options, DiscoWork& work, const DiscoClassifier& classifier,
            std::vector<SearchText> texts) {
-  AnswerTimer timer(work.executor(), work.loaded().vocabulary, std::move(texts));
   TunedMethod method(work, classifier);
+  AnswerTimer timer(work.executor(), work.loaded().vocabulary, std::move(texts));
   for (size_t text = 0; text < timer.n_texts(); ++text) timer.answer(text, method.with({}));
   WorkProgress progress("timing rules");
   TuningOptions tuning;

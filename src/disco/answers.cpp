@@ -32,6 +32,7 @@ std::vector<SearchText> answer_prompts(Stepper& stepper,
   for (const auto& request : open) {
     if (request) stepper.cancel(*request);
   }
+  stepper.step();  // which ends them
   std::erase_if(texts, [](const SearchText& text) { return text.tokens.size() == text.n_prompt; });
   return texts;
 }

@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "core/error.h"
+#include "model/foreign_text.h"
 #include "model/own_sequence.h"
 
 namespace forerun {
@@ -45,7 +46,10 @@ const PassResult& ExampleCollector::forward(Executor& executor, SequenceId seque
       fail(ErrorCode::kInvalidArgument, "a text does not fit into the context: use shorter prompts");
     }
     path.push_back(*node);
-    pass_.rows.push_back({.sequence = sequence, .node = *node, .token = token, .logits = true});
+    pass_.rows.push_back({.sequence = sequence,
+                          .node = *node,
+                          .token = readable(executor.model(), token),
+                          .logits = true});
   }
   return executor.forward(pass_);
 }
@@ -61,7 +65,13 @@ void ExampleCollector::collect(const SearchText& text, const Sampler& sampler,
   const OwnSequence target_text(target_.cells());
   const OwnSequence draft_text(draft.cells());
   read_all(target_, target_text.id(), tokens.first(text.n_prompt));
-  if (!is_itself) read_all(draft, draft_text.id(), tokens.first(text.n_prompt));
+  if (!is_itself) {
+    std::vector<TokenId> prompt;
+    for (const TokenId token : tokens.first(text.n_prompt)) {
+      prompt.push_back(readable(draft.model(), token));
+    }
+    read_all(draft, draft_text.id(), prompt);
+  }
 
   std::vector<NodeId> path;
   const size_t together = is_itself ? kTogetherWithLayersLeftOut : kTogether;

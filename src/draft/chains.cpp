@@ -3,7 +3,9 @@
 #include <algorithm>
 
 #include "core/check.h"
+#include "core/error.h"
 #include "core/stopwatch.h"
+#include "model/foreign_text.h"
 
 namespace forerun {
 namespace {
@@ -36,9 +38,8 @@ void ChainOptions::describe(OptionVisitor& visitor) {
   visitor.visit({.name = "siblings", .help = "Draft the next likeliest tokens too"}, siblings);
 }
 
-ChainDrafter::ChainDrafter(DraftMethod& method, const ChainOptions& options, const DraftControl& control)
+ChainDrafter::ChainDrafter(DraftMethod& method, const DraftControl& control)
     : method_(method),
-      options_(options),
       gate_(control.gate.get()),
       lookahead_(control.lookahead != nullptr ? control.lookahead->begin() : nullptr) {}
 
@@ -53,15 +54,19 @@ const RequestView& ChainDrafter::request() const {
   return *request_;
 }
 
-double ChainDrafter::expected_rate() const {
-  return gate_ != nullptr ? gate_->expected_rate(situation()) : 0;
+double ChainDrafter::expected_rate(int n_requests) const {
+  if (gate_ == nullptr) return 0;
+  DraftSituation now = situation();
+  now.n_requests = n_requests;
+  return gate_->expected_rate(now);
 }
 
-std::optional<DraftPlan> ChainDrafter::gated(const DraftPlan& plan, double rival_rate) const {
+std::optional<DraftPlan> ChainDrafter::gated(const DraftPlan& plan, const DraftJob& job) const {
   std::optional<DraftPlan> allowed = plan;
   if (gate_ != nullptr) {
     DraftSituation now = situation();
-    now.rival = rival_rate;
+    now.rival = job.rival_rate;
+    now.n_requests = job.n_requests;
     allowed = gate_->check(plan, now);
   }
   return allowed && allowed->max_tokens > 0 ? allowed : std::nullopt;
@@ -89,7 +94,7 @@ ChainOutcome ChainDrafter::outcome(std::span<const TokenId> tokens) const {
   return {.n_tested = static_cast<int>(std::min(n, n_agreed + 1)),
           .n_agreed = static_cast<int>(n_agreed),
           .n_drafted = static_cast<int>(chain_.size()),
-          .is_longest = chain_.size() >= static_cast<size_t>(options_.tokens)};
+          .is_longest = chain_.size() >= static_cast<size_t>(max_tokens_)};
 }
 
 ChainGrower::ChainGrower(const ChainOptions& options, Executor& executor, const DraftControl& control)
@@ -104,36 +109,46 @@ void ChainGrower::begin(const Start& start) {
   const bool has_rule = drafter.lookahead_ != nullptr;
   int planned = has_rule ? control_.lookahead->longest().value_or(options_.tokens) : options_.tokens;
   if (!has_rule || start.plan.is_trial) planned = std::min(planned, start.plan.max_tokens);
+  const DraftLimits& limits = start.job->limits;
+  drafter.max_tokens_ = std::min({planned, limits.max_depth, limits.max_nodes});
   chains_.push_back({.start = start,
-                     .max_tokens = std::min(planned, start.job->limits.max_depth),
+                     .max_tokens = drafter.max_tokens_,
                      .state = request.state(),
                      .next = {start.unread.begin(), start.unread.end()},
                      .cell = std::nullopt,
                      .hint_end = start.job->hint != nullptr ? kRoot : DraftTree::kNone});
   if (!has_rule) return;
-  const int n_context = drafter.n_context();
-  drafter.lookahead_->begin(
-      {.n_context = n_context,
-       .token_seconds = control_.cost ? control_.cost->token_seconds(start.plan.layers, n_context) : 0});
+  DraftStart draft{.n_context = drafter.n_context(), .n_requests = start.job->n_requests};
+  if (control_.cost) {
+    draft.token_seconds =
+        control_.cost->token_seconds(start.plan.layers, draft.n_context, draft.n_requests);
+  }
+  drafter.lookahead_->begin(draft);
 }
 
 void ChainGrower::run() {
+  // Nothing of them is left when a pass fails.
+  const struct Clearing {
+    std::vector<Chain>& chains;
+    ~Clearing() { chains.clear(); }
+  } clearing{chains_};
   for (;;) {
-    const auto open = std::find_if(chains_.begin(), chains_.end(),
-                                   [](const Chain& chain) { return !chain.is_complete; });
-    if (open == chains_.end()) break;
+    const auto open =
+        std::ranges::find_if(chains_, [](const Chain& chain) { return !chain.is_complete; });
+    if (open == chains_.end()) return;
     forward(open->start.plan.layers);
   }
-  chains_.clear();
 }
 
-// All chains with these layers grow by a token or more.
+// All chains with these layers that there is room for grow by a token or more.
 void ChainGrower::forward(const LayerSet& layers) {
+  const auto max_rows = static_cast<size_t>(executor_.max_rows());
   pass_.rows.clear();
   pass_.layers = layers;
   for (Chain& chain : chains_) {
     chain.n_rows = 0;
-    if (!chain.is_complete && chain.start.plan.layers == layers) add_rows(chain);
+    if (chain.is_complete || chain.start.plan.layers != layers) continue;
+    if (pass_.rows.size() + chain.next.size() <= max_rows) add_rows(chain);
   }
   if (pass_.rows.empty()) return;
   const Stopwatch watch;
@@ -161,7 +176,8 @@ void ChainGrower::add_rows(Chain& chain) {
       chain.is_complete = true;
       return;
     }
-    pass_.rows.push_back({.sequence = sequence, .node = *cell, .token = token});
+    pass_.rows.push_back(
+        {.sequence = sequence, .node = *cell, .token = readable(executor_.model(), token)});
   }
   pass_.rows.back().logits = true;
   if (control_.gate != nullptr && chain.hint_end != DraftTree::kNone) add_hinted_rows(chain);
@@ -187,15 +203,16 @@ void ChainGrower::add_hinted_rows(Chain& chain) {
     path_chances_.push_back(std::min(1.0, chance(best) / reached));
     at = best;
   }
-  path_.resize(static_cast<size_t>(control_.gate->n_ahead(path_chances_, chain.n_context())));
-  // Every chain has room for a row of its own.
-  const auto max_rows = static_cast<size_t>(executor_.max_rows());
-  if (pass_.rows.size() + path_.size() + chains_.size() > max_rows) return;
+  path_.resize(
+      static_cast<size_t>(control_.gate->n_ahead(path_chances_, chain.n_context(), job.n_requests)));
+  if (pass_.rows.size() + path_.size() > static_cast<size_t>(executor_.max_rows())) return;
   for (const int32_t node : path_) {
     const auto cell = executor_.cells().extend(chain.start.sequence, pass_.rows.back().node);
     if (!cell) return;
-    pass_.rows.push_back(
-        {.sequence = chain.start.sequence, .node = *cell, .token = hint[node].token, .logits = true});
+    pass_.rows.push_back({.sequence = chain.start.sequence,
+                          .node = *cell,
+                          .token = readable(executor_.model(), hint[node].token),
+                          .logits = true});
   }
 }
 
@@ -206,7 +223,8 @@ void ChainGrower::take_rows(Chain& chain, const PassResult& result) {
     // Rows behind what was to be read are on the path as long as they are what was drawn.
     if (i >= n_next && row.token != chain.next.back()) return;
     chain.cell = row.node;
-    if (chain.start.read != nullptr) chain.start.read->push_back({row.token, row.node});
+    const TokenId token = i < n_next ? chain.next[i] : row.token;
+    if (chain.start.read != nullptr) chain.start.read->push_back({token, row.node});
     if (i + 1 >= n_next) grow(chain, result.logits(chain.first_row + i));
   }
 }
@@ -220,9 +238,16 @@ void ChainGrower::grow(Chain& chain, std::span<const float> all_logits) {
   const Sampler& sampler = own != nullptr ? *own : drafter.request().sampler();
   const std::span<const float> logits =
       fit_logits(all_logits, static_cast<size_t>(sampler.n_vocab()), fitted_);
-  const Distribution& distribution = sampler.distribution(logits, chain.state, scratch_);
-  const TokenId token = sampler.draw(distribution, position);
-  if (own != nullptr) tree.set_distribution(chain.end, distribution);
+  TokenId token;
+  try {
+    const Distribution& distribution = sampler.distribution(logits, chain.state, scratch_);
+    token = sampler.draw(distribution, position);
+    if (own != nullptr) tree.set_distribution(chain.end, distribution);
+  } catch (const Error&) {
+    // There is no token that this model would put there: the request does without.
+    chain.is_complete = true;
+    return;
+  }
 
   const SoftmaxSums sums = softmax_sums(logits);
   const double probability = sums.probability(logits[static_cast<size_t>(to_int(token))]);

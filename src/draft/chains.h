@@ -53,17 +53,17 @@ class ChainDrafter : public Drafter {
   // It sees the request's text; what is left to do is to learn from it.
   void append(std::span<const TokenId> tokens) override;
 
-  double expected_rate() const override;
+  double expected_rate(int n_requests) const override;
   // The plan as the gate has it, if there is one; nullopt: nothing is to be drafted.
-  std::optional<DraftPlan> gated(const DraftPlan& plan, double rival_rate) const;
+  std::optional<DraftPlan> gated(const DraftPlan& plan, const DraftJob& job) const;
 
   const RequestView& request() const;
   int n_context() const { return static_cast<int>(request().text().size()); }
 
  protected:
   // Both outlive it.
-  ChainDrafter(DraftMethod& method, const ChainOptions& options, const DraftControl& control);
-  // What a draft would be made for, but for the rivals it has.
+  ChainDrafter(DraftMethod& method, const DraftControl& control);
+  // What a draft would be made for, but for who else is there.
   virtual DraftSituation situation() const { return {.n_context = n_context()}; }
   // What became of the latest chain.
   virtual void observe_chain(const ChainOutcome& /*outcome*/) {}
@@ -74,12 +74,12 @@ class ChainDrafter : public Drafter {
   ChainOutcome outcome(std::span<const TokenId> tokens) const;
 
   DraftMethod& method_;
-  ChainOptions options_;
   DraftGate* gate_;
   const RequestView* request_ = nullptr;
   std::unique_ptr<Lookahead> lookahead_;  // nullptr: a threshold
   std::unique_ptr<Sampler> own_sampler_;  // nullptr: the target's
   std::vector<TokenId> chain_;            // the latest draft, without siblings
+  int max_tokens_ = 0;                    // that it could have had
 };
 
 class ChainGrower {

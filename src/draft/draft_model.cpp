@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "core/check.h"
+#include "model/foreign_text.h"
 
 namespace forerun {
 namespace {
@@ -19,17 +20,15 @@ constexpr double kNever = std::numeric_limits<double>::infinity();
 
 DraftCost draft_model_cost(const DraftModel& draft) {
   const CostCurve& curve = draft.costs().curve;
-  return {.token_seconds = [&curve](const LayerSet& /*layers*/,
-                                    int n_context) { return curve.pass(1, n_context); },
+  return {.token_seconds = [&curve](const LayerSet& /*layers*/, int n_context,
+                                    int n_requests) { return curve.pass(1, n_context, n_requests); },
           .curve = &curve};
 }
 
 class DraftModelMethod::ModelDrafter final : public ChainDrafter {
  public:
   ModelDrafter(DraftModelMethod& method, std::span<const TokenId> prompt)
-      : ChainDrafter(method, method.options_, method.control_),
-        method_(method),
-        slot_(method.slots_.acquire(prompt)) {}
+      : ChainDrafter(method, method.control_), method_(method), slot_(method.slots_.acquire(prompt)) {}
   ~ModelDrafter() override {
     if (slot_ == nullptr) return;
     forget_draft();
@@ -41,10 +40,7 @@ class DraftModelMethod::ModelDrafter final : public ChainDrafter {
     keep_read();
   }
 
-  void finish() override {
-    const auto n_answer = static_cast<double>(request().text().size() - request().n_prompt());
-    method_.usual_answer_ += kAnswerRate * (n_answer - method_.usual_answer_);
-  }
+  void finish() override { method_.usual_answer_ += kAnswerRate * (n_answer() - method_.usual_answer_); }
 
   bool has_slot() const { return slot_ != nullptr; }
   Slot& slot() { return *slot_; }
@@ -53,14 +49,15 @@ class DraftModelMethod::ModelDrafter final : public ChainDrafter {
 
   // Of a draft that nothing became of.
   void forget_draft() {
-    if (read_.empty()) return;
     method_.draft_->executor->cells().rollback(slot_->sequence);
     read_.clear();
   }
 
  private:
-  // However long an answer is already, it is thought to get as many tokens as answers usually have:
-  // so it is where each token may be the last with the same chance.
+  double n_answer() const { return static_cast<double>(request().text().size() - request().n_prompt()); }
+
+  // An answer is thought to get as many more tokens as answers usually have, or as it has already if
+  // that is more: the longer one is, the longer it is likely to go on.
   DraftSituation situation() const override {
     if (!has_slot()) return {.n_context = n_context(), .read_seconds = kNever, .n_left = 0};
     const CostCurve& curve = *method_.control_.cost->curve;
@@ -68,7 +65,7 @@ class DraftModelMethod::ModelDrafter final : public ChainDrafter {
     const int n_before = n_context() - n_unread / 2;  // of the unread, as many on average
     return {.n_context = n_context(),
             .read_seconds = curve.pass(n_unread, n_before) - curve.pass(1, n_before),
-            .n_left = std::min<double>(request().n_left(), method_.usual_answer_)};
+            .n_left = std::min<double>(request().n_left(), std::max(method_.usual_answer_, n_answer()))};
   }
 
   // What was read and is text now is committed, but for the last token: the next draft begins with
@@ -111,7 +108,7 @@ void DraftModelMethod::draft(std::span<const DraftJob> jobs) {
     auto& drafter = static_cast<ModelDrafter&>(*job.drafter);
     if (!drafter.has_slot()) continue;
     drafter.forget_draft();
-    const auto plan = drafter.gated(plan_, job.rival_rate);
+    const auto plan = drafter.gated(plan_, job);
     if (!plan || !catch_up(drafter)) continue;
     grower_.begin({.drafter = &drafter,
                    .job = &job,
@@ -130,7 +127,9 @@ bool DraftModelMethod::catch_up(ModelDrafter& drafter) {
   while (drafter.unread().size() > kMostUnread) {
     const auto unread = drafter.unread();
     const size_t n = std::min(unread.size() - 1, static_cast<size_t>(draft_->executor->max_rows()));
-    if (!draft_->executor->read(slot.sequence, unread.first(n))) return false;
+    read_.clear();
+    for (const TokenId token : unread.first(n)) read_.push_back(readable(*draft_->model, token));
+    if (!draft_->executor->read(slot.sequence, read_)) return false;
     slot.text.insert(slot.text.end(), unread.begin(), unread.begin() + static_cast<ptrdiff_t>(n));
   }
   return true;

@@ -69,7 +69,7 @@ TEST_F(DraftModelReading, ALongTextIsNotReadForAModelThatNothingIsKnownOf) {
   const auto drafter = begin(text);
   for (int i = 0; i < 100; ++i) EXPECT_EQ(n_drafted(*drafter), 0);
   EXPECT_EQ(draft_->executor->n_passes(), 0);
-  EXPECT_EQ(drafter->expected_rate(), 0) << "nobody is to stand back for it";
+  EXPECT_EQ(drafter->expected_rate(1), 0) << "nobody is to stand back for it";
 }
 
 TEST_F(DraftModelReading, ItIsReadForOneThatHasShownItself) {
@@ -98,8 +98,8 @@ TEST_F(DraftModelReading, WithoutASlotItPromisesNothing) {
   const auto first = begin(text_of_two_), second = begin(text_of_two_), third = begin(text_of_two_);
   EXPECT_GT(n_drafted(*second), 0);
   EXPECT_EQ(n_drafted(*third), 0);
-  EXPECT_GT(second->expected_rate(), 0);
-  EXPECT_EQ(third->expected_rate(), 0);
+  EXPECT_GT(second->expected_rate(1), 0);
+  EXPECT_EQ(third->expected_rate(1), 0);
 }
 
 }  // namespace

@@ -50,9 +50,9 @@ class Drafter {
   // The text grew by these tokens.
   virtual void append(std::span<const TokenId> tokens) = 0;
 
-  // Tokens per second that its drafts are expected to bring now; 0: nothing is known. For methods
-  // whose drafts take time.
-  virtual double expected_rate() const { return 0; }
+  // Tokens per second that its drafts are expected to bring now, with so many requests in a pass; 0:
+  // nothing is known. For methods whose drafts take time.
+  virtual double expected_rate(int /*n_requests*/) const { return 0; }
 
   // The request ended in good order; others may learn from its text.
   virtual void finish() {}
@@ -62,7 +62,8 @@ class Drafter {
 struct DraftJob {
   Drafter* drafter;
   DraftLimits limits;
-  DraftTree* tree;  // empty
+  DraftTree* tree;     // empty
+  int n_requests = 1;  // that get a token by the same pass
   // Tokens per second that the request gets anyway, by other drafts; 0: nothing is known. For
   // methods whose drafts take time.
   double rival_rate = 0;

@@ -76,7 +76,8 @@ void HybridMethod::draft(std::span<const DraftJob> jobs) {
     jobs_.push_back({.drafter = &drafter.model(),
                      .limits = {.max_nodes = n_model, .max_depth = job.limits.max_depth},
                      .tree = &drafter.model_tree,
-                     .rival_rate = expected_rate(drafter.chances, drafter.n_context()),
+                     .n_requests = job.n_requests,
+                     .rival_rate = expected_rate(drafter.chances, drafter.n_context(), job.n_requests),
                      .hint = job.tree,
                      .hint_chances = drafter.chances});
   }
@@ -93,10 +94,10 @@ void HybridMethod::draft(std::span<const DraftJob> jobs) {
 }
 
 // Tokens per second when what pays of a tree with these chances is verified.
-double HybridMethod::expected_rate(std::span<const double> chances, int n_context) {
+double HybridMethod::expected_rate(std::span<const double> chances, int n_context, int n_requests) {
   sorted_.assign(chances.begin(), chances.end());
   std::sort(sorted_.begin(), sorted_.end(), std::greater<>());
-  return best_rows(costs_.curve, sorted_, n_context).tokens_per_second;
+  return best_rows(costs_.curve, sorted_, n_context, n_requests).tokens_per_second;
 }
 
 }  // namespace forerun

@@ -33,7 +33,7 @@ class HybridMethod final : public DraftMethod {
  private:
   class HybridDrafter;
 
-  double expected_rate(std::span<const double> chances, int n_context);
+  double expected_rate(std::span<const double> chances, int n_context, int n_requests);
 
   DraftMethods methods_;  // the texts, the model
   const Calibration& costs_;

@@ -33,7 +33,8 @@ void RivalsMethod::draft(std::span<const DraftJob> jobs) {
   rates_.clear();
   for (const DraftJob& job : jobs) {
     const auto& drafter = static_cast<RivalsDrafter&>(*job.drafter);
-    for (size_t i = 0; i < n_methods; ++i) rates_.push_back(drafter.drafter(i).expected_rate());
+    for (size_t i = 0; i < n_methods; ++i)
+      rates_.push_back(drafter.drafter(i).expected_rate(job.n_requests));
   }
   for (size_t i = 0; i < n_methods; ++i) {
     jobs_.clear();
@@ -43,9 +44,10 @@ void RivalsMethod::draft(std::span<const DraftJob> jobs) {
       DraftJob job = jobs[j];
       job.drafter = &drafter.drafter(i);
       job.tree = &drafter.trees[i];
-      for (size_t other = 0; other < n_methods; ++other) {
-        if (other != i) job.rival_rate = std::max(job.rival_rate, rates_[j * n_methods + other]);
-      }
+      // Who promises the most stands back for none of the others.
+      const std::span rates = std::span(rates_).subspan(j * n_methods, n_methods);
+      const auto best = static_cast<size_t>(std::ranges::max_element(rates) - rates.begin());
+      if (i != best) job.rival_rate = std::max(job.rival_rate, rates[best]);
       jobs_.push_back(job);
     }
     methods_[i]->draft(jobs_);

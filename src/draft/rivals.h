@@ -1,7 +1,7 @@
 // Several models that may draft for a request: the one drafts that promises the most.
 //
-// Each is told what the best of the others would bring (DraftJob::rival_rate), so that it stands
-// back unless it is better, or tries a short draft where nothing is known of it yet. All of them
+// The others are told what the best of them would bring (DraftJob::rival_rate), so that they stand
+// back, or try a short draft where nothing is known of them yet. All of them
 // are gated (layers/draft_gate.h).
 //
 // Not thread-safe.

@@ -34,14 +34,15 @@ class RivalsTest : public ::testing::Test {
   ShortText request_;
 };
 
-TEST_F(RivalsTest, EachIsToldWhatTheBestOfTheOthersBrings) {
+TEST_F(RivalsTest, TheOthersAreToldWhatTheBestBrings) {
   first_.rate = 30;
   second_.rate = 40;
   draft(35);
   EXPECT_EQ(first_.jobs.back().rival_rate, 40);
   EXPECT_EQ(second_.jobs.back().rival_rate, 35) << "what there is anyway is more than the other's";
   draft(0);
-  EXPECT_EQ(second_.jobs.back().rival_rate, 30);
+  EXPECT_EQ(first_.jobs.back().rival_rate, 40);
+  EXPECT_EQ(second_.jobs.back().rival_rate, 0) << "or both stand back, where they are about alike";
 }
 
 TEST_F(RivalsTest, WhatSeveralDraftIsLaidOverEachOther) {

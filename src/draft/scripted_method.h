@@ -62,7 +62,7 @@ class ScriptedMethod final : public DraftMethod {
       }
     }
     void append(std::span<const TokenId> /*tokens*/) override {}
-    double expected_rate() const override { return script_.rate; }
+    double expected_rate(int /*n_requests*/) const override { return script_.rate; }
 
    private:
     const Script& script_;

@@ -7,8 +7,7 @@ namespace forerun {
 
 class SelfMethod::SelfDrafter final : public ChainDrafter {
  public:
-  explicit SelfDrafter(SelfMethod& method)
-      : ChainDrafter(method, method.options_, method.control_), method_(method) {}
+  explicit SelfDrafter(SelfMethod& method) : ChainDrafter(method, method.control_), method_(method) {}
 
   void attach(const RequestView& request) override {
     ChainDrafter::attach(request);
@@ -16,13 +15,22 @@ class SelfMethod::SelfDrafter final : public ChainDrafter {
   }
   void finish() override { chooser_->finish(); }
 
-  LayerChooser& chooser() { return *chooser_; }
+  std::optional<DraftPlan> plan(const DraftJob& job) {
+    const auto chosen = chooser_->plan();
+    has_layers_ = chosen.has_value();
+    return chosen ? gated(*chosen, job) : std::nullopt;
+  }
+  // What layers brought that are not chosen any more says nothing.
+  double expected_rate(int n_requests) const override {
+    return has_layers_ ? ChainDrafter::expected_rate(n_requests) : 0;
+  }
 
  private:
   void observe_chain(const ChainOutcome& outcome) override { chooser_->observe(outcome); }
 
   SelfMethod& method_;
   std::unique_ptr<LayerChooser> chooser_;
+  bool has_layers_ = false;  // when they were asked for last
 };
 
 SelfMethod::SelfMethod(const ChainOptions& options, Executor& executor,
@@ -43,8 +51,7 @@ void SelfMethod::draft(std::span<const DraftJob> jobs) {
   std::vector<ScratchGuard> guards;
   for (const DraftJob& job : jobs) {
     auto& drafter = static_cast<SelfDrafter&>(*job.drafter);
-    auto plan = drafter.chooser().plan();
-    if (plan) plan = drafter.gated(*plan, job.rival_rate);
+    const auto plan = drafter.plan(job);
     if (!plan) continue;
     const RequestView& request = drafter.request();
     guards.emplace_back(executor_.cells(), request.sequence());

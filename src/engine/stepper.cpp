@@ -172,7 +172,10 @@ void Stepper::draft(DraftMethod& method, std::span<Active* const> requests) {
   for (Active* active : requests) {
     const DraftLimits limits = limits_of(*active);
     if (limits.max_nodes <= 0 || limits.max_depth <= 0) continue;
-    jobs_.push_back({.drafter = active->drafter.get(), .limits = limits, .tree = &active->tree});
+    jobs_.push_back({.drafter = active->drafter.get(),
+                     .limits = limits,
+                     .tree = &active->tree,
+                     .n_requests = plan_.n_decoding});
   }
   if (!jobs_.empty()) method.draft(jobs_);
   for (const DraftJob& job : jobs_) {

@@ -181,6 +181,19 @@ TEST_F(StepperTest, ContinuesFromWhatItHasSeen) {
   EXPECT_EQ(generate(changed, greedy(10)).tokens, other.tokens);
 }
 
+TEST_F(StepperTest, AShortCommonBeginningLeavesALongTextAlone) {
+  const std::string beginning(20, 'b');
+  const std::string first = beginning + std::string(150, 'x'),
+                    second = beginning + std::string(100, 'y');
+  generate(first, greedy(5));
+  const Generation other = generate(second, greedy(5));
+  EXPECT_GE(other.timings.n_cached, 20) << "it is there for both";
+  EXPECT_EQ(generate(first, greedy(5)).timings.n_cached, static_cast<int>(tokens(first).size()) - 1);
+  EXPECT_EQ(generate(second, greedy(5)).tokens, other.tokens);
+  start();
+  EXPECT_EQ(generate(second, greedy(5)).tokens, other.tokens);
+}
+
 TEST_F(StepperTest, SharesABeginningWithARequestThatStillRuns) {
   const std::string beginning(60, 'c');
   const RequestId first = submit(beginning + "1", greedy(30));

@@ -28,6 +28,7 @@ namespace forerun {
 // What a draft would be made for.
 struct DraftSituation {
   int n_context = 0;        // tokens of the text
+  int n_requests = 1;       // that get a token by the same pass, and are thought to draft alike
   double rival = 0;         // tokens per second that can be had without it, if more than plainly
   double read_seconds = 0;  // that go by before it can begin: once, not for every draft
   double n_left = std::numeric_limits<double>::infinity();  // tokens the answer is likely to get
@@ -52,12 +53,12 @@ class DraftGate {
 
   // How many tokens that may follow to read in a draft's pass beside the one that is known:
   // what their chances (of all of them up to each) are worth.
-  int n_ahead(std::span<const double> chances, int n_context) const;
+  int n_ahead(std::span<const double> chances, int n_context, int n_requests = 1) const;
 
  private:
   std::optional<DraftPlan> explore(const DraftPlan& plan, const DraftSituation& situation);
-  DraftValue value(const LayerSet& layers, int max_tokens, int n_context) const;
-  double plain_rate(int n_context) const;
+  DraftValue value(const LayerSet& layers, int max_tokens, const DraftSituation& situation) const;
+  double plain_seconds(const DraftSituation& situation) const;  // of a token
   // Whether so much may be staked on what drafts are thought to be worth.
   bool dares(const DraftSituation& situation) const;
 

@@ -138,6 +138,21 @@ TEST(DraftGate, ReadingForTriesTakesASmallPartOfTheTime) {
   EXPECT_LE(spent, 0.05 * all);
 }
 
+// Rows cost little beside a pass only as long as they are few.
+TEST(DraftGate, CountsTheRowsOfAllRequests) {
+  const Calibration costs{.curve = CostCurve({{.n_rows = 1, .seconds = 0.1, .seconds_per_token = 0},
+                                              {.n_rows = 8, .seconds = 0.12, .seconds_per_token = 0},
+                                              {.n_rows = 64, .seconds = 1, .seconds_per_token = 0}}),
+                          .blocks = {.attention = 0.005, .mlp = 0.005, .rest = 0}};
+  DraftGate gate(costs);
+  gate.check(kPlan, {});
+  for (int i = 0; i < 100; ++i) gate.observe({.n_tested = 4, .n_agreed = 3});
+  EXPECT_TRUE(gate.check(kPlan, {.n_requests = 1}));
+  EXPECT_FALSE(gate.check(kPlan, {.n_requests = 16}));
+  EXPECT_GT(gate.expected_rate({.n_requests = 1}), 10);
+  EXPECT_LT(gate.expected_rate({.n_requests = 16}), 1 / costs.curve.rows(16));
+}
+
 TEST(DraftGate, ReadsAheadWhatIsLikelyEnough) {
   const DraftGate gate(kCosts);
   EXPECT_EQ(gate.n_ahead(std::vector<double>{}, 0), 0);

@@ -54,15 +54,13 @@ class CostLookahead::OfRequest final : public Lookahead {
     bins_.push_back(bin);
     reached_ *= policy_.of_token_[bin].value();
     const double rate = policy_.n_tokens_ / policy_.seconds_;
-    const CostCurve& curve = policy_.costs_.curve;
     // The pass over the draft as it is has a row for each token and one more.
-    const double pass = curve.pass(token.depth + 1, start_.n_context);
+    const double pass = pass_seconds(token.depth + 1);
     double expected = 0, chance = reached_;
     for (int n = 1; n <= kAhead; ++n) {
       chance *= policy_.of_next_[bin].value();
       expected += chance;
-      const double seconds =
-          n * start_.token_seconds + curve.pass(token.depth + n + 1, start_.n_context) - pass;
+      const double seconds = n * start_.token_seconds + pass_seconds(token.depth + n + 1) - pass;
       if (expected > rate * seconds) return true;
     }
     return false;
@@ -76,10 +74,14 @@ class CostLookahead::OfRequest final : public Lookahead {
     }
     policy_.n_tokens_ = kKeptRate * policy_.n_tokens_ + outcome.n_agreed + 1;
     policy_.seconds_ = kKeptRate * policy_.seconds_ + outcome.n_drafted * start_.token_seconds +
-                       policy_.costs_.curve.pass(outcome.n_drafted + 1, start_.n_context);
+                       pass_seconds(outcome.n_drafted + 1);
   }
 
  private:
+  double pass_seconds(int n_rows) const {
+    return policy_.costs_.curve.pass(n_rows, start_.n_context, start_.n_requests);
+  }
+
   CostLookahead& policy_;
   DraftStart start_;
   double reached_ = 1;        // the chance that the text takes all of the draft so far

@@ -34,6 +34,7 @@ struct DraftedToken {
 // Where a draft begins.
 struct DraftStart {
   int n_context = 0;         // tokens of the text
+  int n_requests = 1;        // that draft alike, for the same pass
   double token_seconds = 0;  // what drafting one takes; 0: nobody asked
 };
 

@@ -57,8 +57,11 @@ std::unique_ptr<Lookahead> HeuristicLength::begin() {
 
 void HeuristicLength::observe(const ChainOutcome& outcome) {
   if (outcome.n_drafted == 0) return;
-  n_tokens_ =
-      outcome.n_agreed == outcome.n_drafted ? n_tokens_ + kMoreIfAllTaken : std::max(1, n_tokens_ - 1);
+  if (outcome.n_agreed < outcome.n_drafted) {
+    n_tokens_ = std::max(1, n_tokens_ - 1);
+  } else if (outcome.n_drafted >= n_tokens_) {  // else something other than this rule ended it
+    n_tokens_ += kMoreIfAllTaken;
+  }
 }
 
 std::unique_ptr<Lookahead> ConfidenceThreshold::begin() {

@@ -28,29 +28,30 @@ Slot* Slots::acquire(std::span<const TokenId> prompt) {
   const auto usable = prompt.first(prompt.size() - 1);
   Slot* best = nullptr;
   const Slot* source = nullptr;
-  size_t n_best = 0, n_source = 0;
+  size_t n_kept = 0, n_source = 0;
   for (Slot& slot : slots_) {
     const size_t n = common_prefix(usable, slot.text);
-    if (n > n_source) {
+    if (source == nullptr || n > n_source) {
       source = &slot;
       n_source = n;
     }
     if (slot.is_taken) continue;
-    if (best == nullptr || n > n_best || (n == n_best && slot.last_used < best->last_used)) {
+    // A text that goes on another way is another text, which may be wanted again.
+    const size_t kept = 2 * n >= slot.text.size() ? n : 0;
+    if (best == nullptr || kept > n_kept || (kept == n_kept && slot.last_used < best->last_used)) {
       best = &slot;
-      n_best = n;
+      n_kept = kept;
     }
   }
   if (best == nullptr) return nullptr;
   KvCells& cells = executor_.cells();
-  if (n_source > n_best) {
+  if (common_prefix(usable, best->text) < n_source) {
     cells.remove(best->sequence);
     best->sequence = cells.fork(source->sequence, static_cast<int>(n_source));
-    n_best = n_source;
   } else {
-    cells.truncate(best->sequence, static_cast<int>(n_best));
+    cells.truncate(best->sequence, static_cast<int>(n_source));
   }
-  best->text.assign(prompt.begin(), prompt.begin() + static_cast<std::ptrdiff_t>(n_best));
+  best->text.assign(prompt.begin(), prompt.begin() + static_cast<std::ptrdiff_t>(n_source));
   best->is_taken = true;
   best->last_used = ++n_acquired_;
   return best;

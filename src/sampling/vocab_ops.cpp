@@ -125,16 +125,21 @@ FORERUN_CPU_CLONES double exp_total(const float* x, size_t n, float max, float t
   return total;
 }
 
+// x - max, as far as exp_nonpositive() is not 0, of a clean(x).
+[[gnu::always_inline]] inline float below_max(float x, float max) {
+  const float below = larger(x - max, -88.0f);
+  return below < 0 ? below : 0;
+}
+
 // The sums of exp(x - max) and of (max - x) * exp(x - max).
 FORERUN_CPU_CLONES void softmax_totals(const float* x, size_t n, float max, double* total,
                                        double* weighted) {
-  constexpr float kNothing = -88.0f;  // exp_nonpositive() is 0 there
   size_t i = 0;
   for (; i + kSumGroup <= n; i += kSumGroup) {
     float lane[kLanes] = {}, weighted_lane[kLanes] = {};
     for (size_t k = 0; k < kSumGroup; k += kLanes) {
       for (size_t j = 0; j < kLanes; ++j) {
-        const float below = larger(x[i + k + j] - max, kNothing);
+        const float below = below_max(x[i + k + j], max);
         const float e = ieee::exp_nonpositive(below);
         lane[j] += e;
         weighted_lane[j] -= below * e;
@@ -144,7 +149,7 @@ FORERUN_CPU_CLONES void softmax_totals(const float* x, size_t n, float max, doub
     *weighted += static_cast<double>(lane_sum(weighted_lane));
   }
   for (; i < n; ++i) {
-    const float below = larger(x[i] - max, kNothing);
+    const float below = below_max(x[i], max);
     const float e = ieee::exp_nonpositive(below);
     *total += static_cast<double>(e);
     *weighted -= static_cast<double>(below * e);
@@ -298,7 +303,7 @@ double sum_exp(std::span<const float> logits, float max, float temperature) {
 }
 
 SoftmaxSums softmax_sums(std::span<const float> logits) {
-  SoftmaxSums sums{.max = largest(logits)};
+  SoftmaxSums sums{.max = clean(largest(logits))};
   double weighted = 0;
   softmax_totals(logits.data(), logits.size(), sums.max, &sums.total, &weighted);
   sums.entropy = ieee::log(sums.total) + weighted / sums.total;

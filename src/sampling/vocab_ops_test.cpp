@@ -159,6 +159,14 @@ TEST_P(VocabOps, SoftmaxSumsEqualDouble) {
   }
 }
 
+TEST(VocabOpsSpecial, SoftmaxSumsTakeInfinityForTheLargestNumber) {
+  const std::vector<float> logits = {1, kInf, kNan, -kInf, kInf};
+  const SoftmaxSums sums = softmax_sums(logits);
+  EXPECT_NEAR(sums.total, 2, 1e-6);
+  EXPECT_NEAR(sums.probability(kInf), 0.5, 1e-6);
+  EXPECT_NEAR(sums.entropy, std::log(2.0), 1e-6);
+}
+
 // Golden value: the sum has the same bits on every machine, compiler and instruction set.
 TEST(VocabOpsDeterminism, SumExpHasTheSameBitsEverywhere) {
   std::vector<float> logits(10'007);
