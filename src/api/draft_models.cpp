@@ -62,12 +62,19 @@ std::shared_ptr<const Model> DraftModels::load_weights(const std::string& path,
 }
 
 std::shared_ptr<DraftModel> DraftModels::load(const DraftModelChoice& choice) {
-  const std::string path = resolve_model(choice.model).string();
+  std::string path;
+  std::shared_ptr<Device> device;
+  try {
+    path = resolve_model(choice.model).string();
+    device = device_named(choice.device);
+  } catch (const Error& error) {
+    fail(error.code(), "the draft model (--draft-model, --draft-device): {}", error.what());
+  }
   auto draft = std::make_shared<DraftModel>();
   draft->n_slots = options_.n_slots;
   draft->n_context = options_.n_context + kLargestTree;  // a draft behind the text
   try {
-    draft->model = load_weights(path, device_named(choice.device));
+    draft->model = load_weights(path, device);
     draft->executor = std::make_unique<Executor>(
         draft->model,
         ExecutorOptions{.kv = {.n_cells = draft->n_slots * draft->n_context, .type = options_.kv_type}});

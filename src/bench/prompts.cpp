@@ -78,6 +78,9 @@ PromptFile read_prompts(const std::filesystem::path& path) {
   for (size_t line = 1; std::getline(lines, text); ++line) {
     if (text.find_first_not_of(" \t\r") == std::string::npos) continue;
     const Json object = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+    if (object.is_discarded()) {
+      fail(ErrorCode::kInvalidFile, "{} line {} is not valid JSON in UTF-8", path.string(), line);
+    }
     const auto turns = object.is_object() ? turns_of(object) : std::nullopt;
     if (!turns) {
       fail(ErrorCode::kInvalidFile,

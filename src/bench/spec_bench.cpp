@@ -88,7 +88,11 @@ SpeculationOptions with_variant(SpeculationOptions options, std::string_view tex
 void add_own_methods(const SpecBenchOptions& options, Engine& engine, Methods& methods) {
   std::vector<std::string> names{"none"};
   for (const std::string& name : options.methods) {
-    if (name != "none") names.push_back(name);
+    if (name == "none") continue;
+    if (std::ranges::find(names, name) != names.end()) {
+      fail(ErrorCode::kInvalidArgument, "the method {} is there twice", name);
+    }
+    names.push_back(name);
   }
   for (const std::string& name : names) {
     SpeculationOptions speculation = with_variant(options.engine.speculation, name);

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -13,10 +12,14 @@
 #include "bench/spec_report.h"
 #include "cli/commands.h"
 #include "cli/generation_options.h"
+#include "cli/interrupt.h"
 #include "cli/model_options.h"
+#include "cli/number_range.h"
 #include "cli/output.h"
+#include "cli/output_file.h"
 #include "cli/speculation_options.h"
 #include "core/error.h"
+#include "core/replace_file.h"
 #include "engine/model_names.h"
 #include "gguf/gguf_file.h"
 #include "text/vocabulary.h"
@@ -104,14 +107,12 @@ void print_categories(const SpecBenchResult& result, size_t name_width) {
   fmt::print("\n");
 }
 
-void write_file(const std::string& path, const std::string& text) {
-  std::ofstream stream(path, std::ios::binary);
-  stream << text;
-  stream.close();
-  if (!stream.good()) fail(ErrorCode::kIo, "cannot write {}", path);
-}
-
 void bench_spec(const SpecOptions& options) {
+  if (!options.json.empty()) check_output(options.json, {options.prompts});
+  if (!options.report.empty()) check_output(options.report, {options.prompts});
+  if (!options.json.empty() && options.json == options.report) {
+    fail(ErrorCode::kInvalidArgument, "--json and --report name the same file");
+  }
   SpecBenchOptions bench;
   bench.engine = engine_options(options.model, options.speculation.options());
   bench.methods = options.methods;
@@ -131,18 +132,22 @@ void bench_spec(const SpecOptions& options) {
   bench.live_folder = options.live_folder;
   bench.reports_steps = options.steps;
   const bool show = ::isatty(STDERR_FILENO) != 0;
-  const SpecBenchResult result =
-      run_spec_bench(bench, show ? show_progress : std::function<void(const SpecProgress&)>());
-  const nlohmann::ordered_json json = spec_bench_json(bench, result);
-  if (!options.json.empty())
-    write_file(options.json,
-               json.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
-  if (!options.report.empty()) write_file(options.report, spec_page(json, result));
+  const InterruptGuard guard;
+  const SpecBenchResult result = run_spec_bench(bench, [&](const SpecProgress& progress) {
+    if (InterruptGuard::take()) fail(ErrorCode::kInvalidArgument, "interrupted: nothing was written");
+    if (show) show_progress(progress);
+  });
   size_t name_width = 10;
   for (const std::string& method : result.methods) name_width = std::max(name_width, method.size());
   print_methods(result, name_width);
   print_differences(result);
   print_categories(result, name_width);
+  const nlohmann::ordered_json json = spec_bench_json(bench, result);
+  if (!options.json.empty()) {
+    replace_file(options.json,
+                 json.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
+  }
+  if (!options.report.empty()) replace_file(options.report, spec_page(json, result));
 }
 
 }  // namespace
@@ -180,7 +185,7 @@ void add_bench_spec_command(CLI::App& bench) {
   command
       ->add_option("--mix", options->mix,
                    "Order prompts as a stream that leaves its category with this chance (--seed)")
-      ->check(CLI::Range(0.0, 1.0));
+      ->check(number_range(0.0, 1.0));
   command->add_option("--batch", options->batch, "Prompts answered at once")
       ->check(CLI::Range(1, 256))
       ->capture_default_str();

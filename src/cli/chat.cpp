@@ -70,6 +70,7 @@ class Conversation {
 };
 
 void chat(const ChatOptions& options) {
+  options.speculation.warn_of_unused();
   Engine engine(engine_options(options.model, options.speculation.options()));
   if (!engine.has_chat_template()) {
     fail(ErrorCode::kUnsupported,

@@ -10,7 +10,9 @@
 #include "cli/datastore_progress.h"
 #include "cli/disco_work.h"
 #include "cli/interrupt.h"
+#include "cli/number_range.h"
 #include "cli/output.h"
+#include "cli/output_file.h"
 #include "core/error.h"
 #include "core/fingerprint.h"
 #include "core/stopwatch.h"
@@ -153,7 +155,10 @@ void print(const TrainOptions& options, const DiscoClassifier& classifier, const
 }
 
 void train(const TrainOptions& options) {
-  check_output(options.output);
+  std::vector<std::string> inputs = options.work.prompts;
+  inputs.insert(inputs.end(), options.validation.begin(), options.validation.end());
+  inputs.insert(inputs.end(), {options.work.model.model, options.work.draft_model, options.work.layers});
+  check_output(options.output, inputs);
   const Stopwatch watch;
   DiscoWork work(options.work);
   const Prompts prompts = read_all(options, work.loaded());
@@ -214,7 +219,7 @@ void add_disco_train_command(CLI::App& disco) {
   command
       ->add_option("--threshold", options->threshold,
                    "End drafts behind a token whose chance is below this (default: the fastest)")
-      ->check(CLI::Range(0.0, 1.0));
+      ->check(number_range(0.0, 1.0));
   command
       ->add_option("--max-tokens", options->max_tokens,
                    "Tokens of a draft at most (default: the fastest)")

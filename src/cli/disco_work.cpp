@@ -6,6 +6,7 @@
 
 #include "cli/datastore_progress.h"
 #include "cli/interrupt.h"
+#include "cli/number_range.h"
 #include "core/error.h"
 #include "disco/answers.h"
 #include "layers/layer_file.h"
@@ -17,7 +18,10 @@ namespace {
 constexpr int kTogether = 8;
 
 LoadedModel load(const DiscoWorkOptions& options, const EngineOptions& engine) {
-  if (options.draft_model.empty() == options.layers.empty()) {
+  if (!options.draft_model.empty() && !options.layers.empty()) {
+    fail(ErrorCode::kInvalidArgument, "give --draft-model or --layers, not both: one of them drafts");
+  }
+  if (options.draft_model.empty() && options.layers.empty()) {
     fail(
         ErrorCode::kInvalidArgument,
         "say what drafts: a model (--draft-model FILE), or this one without some layers (--layers FILE, "
@@ -44,7 +48,7 @@ void add_disco_work_options(CLI::App& command, DiscoWorkOptions& options) {
       .add_option("--temp", options.temperatures,
                   "Temperatures of the answers, separated by commas; 0: greedily")
       ->delimiter(',')
-      ->check(CLI::Range(0.0, 100.0))
+      ->check(number_range(0.0, 100.0))
       ->capture_default_str();
   command.add_option("--seed", options.seed, "Seed of whatever is random")->capture_default_str();
   command.add_flag("--json", options.json, "Print one JSON object");
@@ -66,6 +70,14 @@ DiscoWork::DiscoWork(const DiscoWorkOptions& options)
 int DiscoWork::n_context(const std::vector<std::vector<TokenId>>& prompts) const {
   size_t n = 0;
   for (const auto& prompt : prompts) n = std::max(n, prompt.size());
+  const int n_trained = loaded_.model->config().n_ctx_train;
+  if (n + static_cast<size_t>(options_.texts.n_tokens) >= static_cast<size_t>(n_trained)) {
+    fail(
+        ErrorCode::kContextFull,
+        "a prompt has {} tokens, and with its answer more than the {} that the model knows: use shorter "
+        "prompts",
+        n, n_trained);
+  }
   return static_cast<int>(n) + options_.texts.n_tokens + 1;
 }
 

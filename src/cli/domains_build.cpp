@@ -12,6 +12,7 @@
 #include "cli/datastore_progress.h"
 #include "cli/layer_texts.h"
 #include "cli/model_options.h"
+#include "cli/output_file.h"
 #include "core/error.h"
 #include "engine/loaded_model.h"
 #include "layers/domain_anchors.h"

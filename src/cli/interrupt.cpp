@@ -2,23 +2,25 @@
 
 #include <poll.h>
 
+#include <atomic>
 #include <cerrno>
 #include <csignal>
 
 namespace forerun {
 namespace {
 
-volatile std::sig_atomic_t interrupted = 0;
+std::atomic<bool> interrupted = false;
+static_assert(std::atomic<bool>::is_always_lock_free);
 struct sigaction previous {};
 
 void on_interrupt(int) {
-  interrupted = 1;
+  interrupted = true;
 }
 
 }  // namespace
 
 InterruptGuard::InterruptGuard() {
-  interrupted = 0;
+  interrupted = false;
   struct sigaction action {};
   action.sa_handler = on_interrupt;  // no SA_RESTART: reading a line is interrupted too
   sigemptyset(&action.sa_mask);
@@ -37,16 +39,14 @@ bool InterruptGuard::wait_for_input(int file) {
   sigaddset(&blocked, SIGINT);
   sigprocmask(SIG_BLOCK, &blocked, &before);
   pollfd input{.fd = file, .events = POLLIN, .revents = 0};
-  while (interrupted == 0 && ::ppoll(&input, 1, nullptr, &before) < 0 && errno == EINTR) {
+  while (!interrupted && ::ppoll(&input, 1, nullptr, &before) < 0 && errno == EINTR) {
   }
   sigprocmask(SIG_SETMASK, &before, nullptr);
-  return interrupted == 0;
+  return !interrupted;
 }
 
 bool InterruptGuard::take() {
-  const bool was = interrupted != 0;
-  interrupted = 0;
-  return was;
+  return interrupted.exchange(false);
 }
 
 }  // namespace forerun

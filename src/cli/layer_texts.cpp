@@ -4,6 +4,7 @@
 
 #include "bench/prompts.h"
 #include "cli/datastore_progress.h"
+#include "cli/number_range.h"
 #include "core/error.h"
 
 namespace forerun {
@@ -31,10 +32,10 @@ void add_layer_search_options(CLI::App& command, LayerSearchOptions& options) {
       ->check(CLI::Range(1, 1000000))
       ->capture_default_str();
   command.add_option("--skip", options.skip, "Share of the blocks that swift leaves out")
-      ->check(CLI::Range(0.0, 0.9))
+      ->check(number_range(0.0, 0.9))
       ->capture_default_str();
   command.add_option("--cap", options.cap, "Share of the blocks' weight that knapspec may leave out")
-      ->check(CLI::Range(0.0, 1.0))
+      ->check(number_range(0.0, 1.0))
       ->capture_default_str();
   command.add_option("--seed", options.seed, "Seed of the search")->capture_default_str();
 }
@@ -51,16 +52,6 @@ std::vector<std::vector<TokenId>> prompts_of(const LoadedModel& loaded,
     if (prompts.back().empty()) fail(ErrorCode::kInvalidArgument, "prompt {} is empty", prompt.id);
   }
   return prompts;
-}
-
-void check_output(const std::filesystem::path& path) {
-  const auto folder = path.has_parent_path() ? path.parent_path() : std::filesystem::path(".");
-  if (!std::filesystem::is_directory(folder)) {
-    fail(ErrorCode::kNotFound, "there is no folder {} for the output", folder.string());
-  }
-  if (std::filesystem::is_directory(path)) {
-    fail(ErrorCode::kInvalidArgument, "the output {} is a folder: name a file", path.string());
-  }
 }
 
 std::vector<SearchText> shown_answers(Executor& executor, const LoadedModel& loaded,

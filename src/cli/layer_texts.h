@@ -31,9 +31,6 @@ void add_layer_search_options(CLI::App& command, LayerSearchOptions& options);
 std::vector<std::vector<TokenId>> prompts_of(const LoadedModel& loaded,
                                              const std::vector<std::string>& files, int n);
 
-// Throws Error unless a file can be there: before work whose result would be lost.
-void check_output(const std::filesystem::path& path);
-
 struct AnswerWork {
   std::string what;  // "answering", in front of the line that shows how far it is
   int n_tokens = 64;

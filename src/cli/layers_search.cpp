@@ -13,6 +13,7 @@
 #include "cli/layer_texts.h"
 #include "cli/model_options.h"
 #include "cli/output.h"
+#include "cli/output_file.h"
 #include "core/error.h"
 #include "core/stopwatch.h"
 #include "draft/methods.h"

@@ -1,4 +1,5 @@
 #include <clocale>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
@@ -30,6 +31,8 @@ int main(int argc, char** argv) {
   // Where no language is set, text is UTF-8 all the same.
   if (MB_CUR_MAX == 1) std::setlocale(LC_CTYPE, "C.UTF-8");
   forerun::silence_ggml_log();
+  // A file that may not grow any more is an error like others.
+  std::signal(SIGXFSZ, SIG_IGN);
   CLI::App app{"forerun: faster answers from any GGUF language model, word for word the same"};
   app.name("forerun");
   app.require_subcommand(1);

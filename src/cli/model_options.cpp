@@ -76,7 +76,7 @@ EngineOptions engine_options(const ModelOptions& options, const SpeculationOptio
     line->show(what, share);
   };
   engine.warn = [](std::string_view message) {
-    std::fprintf(stderr, "forerun: %.*s\n", static_cast<int>(message.size()), message.data());
+    std::fprintf(stderr, "forerun: warning: %.*s\n", static_cast<int>(message.size()), message.data());
   };
   return engine;
 }

@@ -71,6 +71,7 @@ std::vector<TokenId> prompt_tokens(const RunOptions& options, const Engine& engi
 void run(const RunOptions& options) {
   const std::string prompt = read_prompt(options);
   if (prompt.empty()) fail(ErrorCode::kInvalidArgument, "the prompt is empty");
+  options.speculation.warn_of_unused();
   Engine engine(engine_options(options.model, options.speculation.options()));
   const GenerationOptions generation_opts = generation_options(options.generation, engine.n_vocab());
   const std::vector<TokenId> tokens = prompt_tokens(options, engine, prompt);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "cli/number_range.h"
 #include "draft/methods.h"
 
 namespace forerun {
@@ -17,7 +18,7 @@ class FlagMaker final : public OptionVisitor {
     add(text, fmt::format("{}", value))->check(CLI::Range(range.min, range.max));
   }
   void visit(const OptionText& text, double& value, OptionRange<double> range) override {
-    add(text, fmt::format("{}", value))->check(CLI::Range(range.min, range.max));
+    add(text, fmt::format("{}", value))->check(number_range(range.min, range.max));
   }
   void visit(const OptionText& text, bool& value) override {
     add(text, value ? "true" : "false")->check(CLI::IsMember({"true", "false"}));
@@ -41,7 +42,22 @@ class FlagMaker final : public OptionVisitor {
   SpeculationFlags& flags_;
 };
 
+// `auto` may use those of any method.
+bool is_used(std::string_view option, const MethodInfo& chosen) {
+  if (chosen.name == "auto") return true;
+  if (option.starts_with("lookahead")) return chosen.drafts_with != DraftsWith::kTexts;
+  return option.starts_with(fmt::format("{}-", chosen.name));
+}
+
 }  // namespace
+
+void SpeculationFlags::warn_of_unused() const {
+  const MethodInfo& method = find_method(chosen.method);
+  for (const auto& [name, value] : method_options) {
+    if (value.empty() || is_used(name, method)) continue;
+    fmt::print(stderr, "forerun: warning: --{} is not used by --spec {}\n", name, method.name);
+  }
+}
 
 SpeculationOptions SpeculationFlags::options() const {
   SpeculationOptions options = chosen;

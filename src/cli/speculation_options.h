@@ -20,6 +20,8 @@ struct SpeculationFlags {
 
   // What the flags say.
   SpeculationOptions options() const;
+  // On standard error, a line for each flag that the chosen method has no use for.
+  void warn_of_unused() const;
 };
 
 // --spec, --accept, --tree, --datastore, --live-datastore, and the options of all methods.

@@ -28,6 +28,18 @@ std::string_view advice(int number) {
   }
 }
 
+// Where a link leads to. Devices and the like are not replaced.
+std::filesystem::path replaced_by(const std::filesystem::path& path) {
+  std::error_code error;
+  const auto there = std::filesystem::status(path, error);
+  if (std::filesystem::exists(there) && !std::filesystem::is_regular_file(there)) {
+    fail(ErrorCode::kIo, "cannot write {}: it is not a regular file", path.string());
+  }
+  if (!std::filesystem::is_symlink(path, error)) return path;
+  auto target = std::filesystem::canonical(path, error);
+  return error ? path : target;
+}
+
 }  // namespace
 
 void fail_io(std::string_view verb, const std::filesystem::path& path, int number) {
@@ -56,8 +68,8 @@ bool sync_folder(const std::filesystem::path& folder) {
   return is_synced;
 }
 
-ReplacementFile::ReplacementFile(std::filesystem::path path)
-    : path_(std::move(path)), temporary_(fmt::format("{}.{}{}", path_.string(), ::getpid(), kSuffix)) {
+ReplacementFile::ReplacementFile(const std::filesystem::path& path)
+    : path_(replaced_by(path)), temporary_(fmt::format("{}.{}{}", path_.string(), ::getpid(), kSuffix)) {
   fd_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, kMode);
   if (fd_ >= 0) return;
   if (errno != ENOENT) fail_io("write", path_, errno);

@@ -37,7 +37,7 @@ class ReplacementFile {
   // Ends the names of files that are not whole yet.
   static constexpr std::string_view kSuffix = ".part";
 
-  explicit ReplacementFile(std::filesystem::path path);
+  explicit ReplacementFile(const std::filesystem::path& path);
   ~ReplacementFile();
   ReplacementFile(const ReplacementFile&) = delete;
   ReplacementFile& operator=(const ReplacementFile&) = delete;

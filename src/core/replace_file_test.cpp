@@ -63,6 +63,19 @@ TEST(ReplaceFile, LeavesNothingBehindUnlessFinished) {
   EXPECT_THAT(names_in(folder.path()), testing::ElementsAre("file"));
 }
 
+TEST(ReplaceFile, FollowsLinksAndLeavesDevicesAlone) {
+  const test::TempDir folder;
+  replace_file(folder.file("file"), "old");
+  std::filesystem::create_symlink("file", folder.file("link"));
+  replace_file(folder.file("link"), "new");
+  EXPECT_TRUE(std::filesystem::is_symlink(folder.file("link")));
+  EXPECT_EQ(contents(folder.file("file")), "new");
+  std::filesystem::create_symlink("/dev/null", folder.file("nothing"));
+  EXPECT_THROW(replace_file(folder.file("nothing"), "text"), Error);
+  EXPECT_THROW(replace_file(folder.path(), "text"), Error);
+  EXPECT_TRUE(std::filesystem::is_character_file("/dev/null"));
+}
+
 TEST(ReplaceFile, FailsWithTheReason) {
   const test::TempDir folder;
   const auto path = folder.file("file");

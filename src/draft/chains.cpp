@@ -32,10 +32,14 @@ Sampler independent(const Sampler& sampler) {
 }  // namespace
 
 void ChainOptions::describe(OptionVisitor& visitor) {
-  visitor.visit({.name = "tokens", .help = "Tokens drafted at most"}, tokens, {1, 127});
+  visitor.visit(
+      {.name = "tokens", .help = "Tokens drafted at most (lookahead fixed and disco: as they say)"},
+      tokens, {1, 127});
   visitor.visit({.name = "threshold", .help = "Stop behind a token that is less probable"}, threshold,
                 {0.0, 1.0});
-  visitor.visit({.name = "siblings", .help = "Draft the next likeliest tokens too"}, siblings);
+  visitor.visit(
+      {.name = "siblings", .help = "Draft the next likeliest tokens too (accept match and target)"},
+      siblings);
 }
 
 ChainDrafter::ChainDrafter(DraftMethod& method, const DraftControl& control)

@@ -32,6 +32,15 @@ constexpr int kLongestDraft = 127;
        path.string());
 }
 
+GgufFile open(const std::filesystem::path& path) {
+  try {
+    return GgufFile::open(path);
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::kInvalidFile) fail_damaged(path);
+    throw;
+  }
+}
+
 // The numbers of a tensor, `n` of them if that is known.
 std::vector<float> numbers(const GgufFile& file, const char* name, size_t n = 0) {
   const GgufTensor* tensor = file.find_tensor(name);
@@ -152,7 +161,7 @@ void DiscoClassifier::save(const std::filesystem::path& path) const {
 }
 
 DiscoClassifier DiscoClassifier::load(const std::filesystem::path& path, const ModelPair& models) {
-  const GgufFile file = GgufFile::open(path);
+  const GgufFile file = open(path);
   check_kind(file);
   check_models(file, models);
   const auto threshold = file.metadata().get_float(kThresholdKey);

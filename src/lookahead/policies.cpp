@@ -15,7 +15,7 @@ namespace forerun {
 namespace {
 
 constexpr auto kPolicies = std::to_array<LookaheadInfo>({
-    {"own", "As the drafting method does it"},
+    {"own", "As the drafting method does it; auto with a draft model: as cost"},
     {"cost", "While further tokens are worth what they take, by what was learnt and measured"},
     {"fixed", "The same number of tokens each time"},
     {"heuristic", "Two more where all were taken, else one less"},
@@ -49,8 +49,10 @@ std::span<const LookaheadInfo> lookahead_policies() {
 }
 
 void LookaheadOptions::describe(OptionVisitor& visitor) {
-  visitor.visit({.name = "lookahead", .help = "When to stop drafting, with a model that drafts"}, policy,
-                names());
+  std::string help = "When to stop drafting, with a model that drafts:";
+  for (const LookaheadInfo& info : kPolicies)
+    help += fmt::format("\n{:<10} {}", info.name, info.summary);
+  visitor.visit({.name = "lookahead", .help = help}, policy, names());
   visitor.visit({.name = "lookahead-tokens", .help = "fixed: tokens of a draft; heuristic: at first"},
                 tokens, {1, 127});
   visitor.visit({.name = "lookahead-threshold", .help = "confidence; adaptive and roc: at first"},

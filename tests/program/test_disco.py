@@ -93,6 +93,8 @@ class Disco(ProgramTest):
                 self.assertLessEqual(drafted, accepted + 1)
         self.assertEqual(max(n for run in methods[oracle[2]]["runs"] for n in run["drafted_by_step"]), 30)
         self.fail_with("bench spec", *ASK, "--spec", "draft", *DRAFT, "--lookahead", "oracle")
+        self.fail_with("accept drafts by match", "bench", "spec", *TINY, "--prompts", self.prompts, *DRAFT,
+                       "--methods", oracle[0], "--accept", "leviathan")  # fmt: skip
 
     def test_methods_of_a_benchmark_have_draft_models_of_their_own(self):
         bench = self.folder / "bench.json"
@@ -107,13 +109,14 @@ class Disco(ProgramTest):
         drafting = [*ASK, "--spec", "draft", *DRAFT]
         self.fail_with("--lookahead-classifier", *drafting, "--lookahead", "disco")
         self.fail_with("no such file", *self.with_classifier(*drafting))
+        self.fail_with("is for --lookahead disco", *drafting, "--lookahead-classifier", self.file)
         self.train(*DRAFT, *RULE)
         self.fail_with("another draft model", *self.with_classifier(*ASK, "--spec", "draft", "--draft-model", model("tiny-llama-q8_0")))
         self.fail_with("another model", *self.with_classifier("run", "-m", model("tiny-llama-bf16"), *QUICK, "-p", "x", "--spec", "draft", *DRAFT))
         whole = self.file.read_bytes()
         for cut in (0, 3, 40, len(whole) // 2, len(whole) - 40):
             self.file.write_bytes(whole[:cut])
-            self.fail_with("", *self.with_classifier(*drafting))
+            self.fail_with("make the classifier again" if cut > 0 else "", *self.with_classifier(*drafting))
         self.file.write_bytes(whole.replace(b"hidden.bias", b"hidden.boat"))
         self.fail_with("damaged", *self.with_classifier(*drafting))
         self.file.write_bytes(model("tiny-llama").read_bytes())
@@ -126,14 +129,37 @@ class Disco(ProgramTest):
 
         fail("--prompts", *DRAFT)
         fail("say what drafts", "--prompts", self.prompts)
-        fail("say what drafts", "--prompts", self.prompts, *DRAFT, "--layers", self.prompts)
+        fail("not both", "--prompts", self.prompts, *DRAFT, "--layers", self.prompts)
         fail("leave none to validate", "--prompts", self.prompts, *DRAFT, "--texts", "4")
         fail("too few to learn", "--prompts", self.prompts, *DRAFT, "--texts", "5", "--tokens", "3", *RULE)
         fail("cannot read prompts", "--prompts", self.folder / "none", *DRAFT)
         fail("no-such-model", "--prompts", self.prompts, "--draft-model", "no-such-model")
+        fail("not a number", "--prompts", self.prompts, *DRAFT, "--threshold", "nan")
+        fail("use shorter prompts", "--prompts", self.prompts, *DRAFT, "--tokens", "4096")
+
+    def test_outputs_are_checked_before_the_work(self):
+        def fail(expected: str, output, *arguments) -> None:
+            self.fail_with(expected, "disco", "train", *TINY, *BRIEF, "-o", output, "--prompts", self.prompts, *arguments)
+
+        draft = self.folder / "draft.gguf"
+        draft.write_bytes(DRAFT[1].read_bytes())
+        before = self.prompts.read_bytes()
+        fail("is also read", self.prompts, *DRAFT)
+        fail("is also read", draft, "--draft-model", draft)
+        fail("cannot be replaced", "/dev/null", *DRAFT)
+        fail("is a folder", self.folder, *DRAFT)
+        fail("no folder", self.folder / "none" / "file", *DRAFT)
+        fail("has no name", "", *DRAFT)
+        bench = ["bench", "spec", *TINY, "--prompts", self.prompts, "--limit", "1", "-n", "4"]
+        self.fail_with("is also read", *bench, "--json", self.prompts)
+        self.fail_with("the same file", *bench, "--json", self.file, "--report", self.file)
+        self.fail_with("there twice", *bench, "--methods", "pld,pld")
+        self.assertEqual(self.prompts.read_bytes(), before)
+        self.assertEqual(draft.read_bytes(), DRAFT[1].read_bytes())
 
     def test_an_interrupt_writes_nothing(self):
-        command = [PROGRAM, "disco", "train", *TINY, *DRAFT, "--tokens", "2000", "--prompts", self.prompts, "-o", self.file]
+        many = ["--prompts", self.prompts] * 8
+        command = [PROGRAM, "disco", "train", *TINY, *DRAFT, "--tokens", "900", *many, "-o", self.file]
         process = subprocess.Popen(list(map(str, command)), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         while not process.stderr.readline().startswith(b"answering"):
             self.assertIsNone(process.poll())
@@ -156,7 +182,13 @@ class DraftModels(ProgramTest):
     def test_a_larger_one_is_a_warning(self):
         small = ["run", "-m", model("tiny-llama-q8_0"), *QUICK, "-p", "x", "-n", "4", "--spec", "draft"]
         result = self.succeed(*small, "--draft-model", model("tiny-llama-f32"))
+        self.assertIn(b"forerun: warning: ", result.stderr)
         self.assertIn(b"larger than the model it drafts for", result.stderr)
+
+    def test_flags_of_other_methods_are_a_warning(self):
+        for flag, *others in (["--draft-model", "none"], ["--lookahead", "fixed"], ["--swift-share", "0.1"]):
+            result = self.succeed(*ASK, "--spec", "pld", flag, *others)
+            self.assertIn(f"forerun: warning: {flag} is not used by --spec pld".encode(), result.stderr)
 
     def test_no_room_for_it(self):
         # Whatever memory there is: an answer, or one line. With some, it is the draft model's.
