@@ -66,7 +66,7 @@ class DraftModelsTest : public ::testing::Test {
     EXPECT_EQ(drafted.tokens, plain.tokens);
     return drafted.speculation.total().n_drafted;
   }
-  // All of a row of the embedding, which is the head too, becomes `value`.
+  // A number in each of these rows of the embedding, which is the head too, becomes `value`.
   void spoil(float value, int first_row, int n_rows) const {
     const auto whole = folder_.file("whole.gguf");
     byte_model().write(whole);
@@ -74,7 +74,7 @@ class DraftModelsTest : public ::testing::Test {
       if (tensor.name != "token_embd.weight") return;
       auto* values = reinterpret_cast<float*>(tensor.data.data());
       const auto width = tensor.shape[0];
-      std::fill(values + first_row * width, values + (first_row + n_rows) * width, value);
+      for (int row = first_row; row < first_row + n_rows; ++row) values[row * width] = value;
     });
   }
 
@@ -88,11 +88,14 @@ TEST_F(DraftModelsTest, ManyRequestsDraftTogether) {
   constexpr int kRequests = 40;
   Engine engine(engine_options(kRequests));
   const SpeculationId id = engine.add_speculation(drafting());
-  std::vector<RequestId> ids;
+  std::vector<Request> requests;
   std::vector<Generation> plain;
-  for (int i = 0; i < kRequests; ++i) {
-    Request one = request(12, static_cast<uint64_t>(i));
-    plain.push_back(engine.generate(one));
+  for (uint64_t i = 0; i < kRequests; ++i) {
+    requests.push_back(request(12, i));
+    plain.push_back(engine.generate(requests.back()));
+  }
+  std::vector<RequestId> ids;
+  for (Request& one : requests) {
     one.speculation = id;
     ids.push_back(engine.submit(one));
   }

@@ -105,7 +105,7 @@ ChainGrower::ChainGrower(const ChainOptions& options, Executor& executor, const 
     : options_(options), executor_(executor), control_(control) {}
 
 void ChainGrower::begin(const Start& start) {
-  CHECK(!start.unread.empty());
+  CHECK(!start.unread.empty() && start.unread.size() <= static_cast<size_t>(executor_.max_rows()));
   ChainDrafter& drafter = *start.drafter;
   const RequestView& request = drafter.request();
   drafter.chain_.clear();
