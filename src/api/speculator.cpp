@@ -26,7 +26,7 @@ std::unique_ptr<TreeBudget> make_budget(const std::string& tree,
   if (const auto size = parse_size(tree)) return std::make_unique<FixedBudget>(*size);
   if (tree != "auto" && tree != "roofline") {
     fail(ErrorCode::kInvalidArgument,
-         "the size of drafts must be auto, roofline, own or a number from 1 to {}, not '{}'",
+         "the size of drafts (--tree) must be auto, roofline, own or a number from 1 to {}, not '{}'",
          kLargestTree, tree);
   }
   const CostCurve& curve = resources.costs().curve;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "cli/datastore_progress.h"
 #include "cli/interrupt.h"
@@ -50,7 +51,9 @@ void add_disco_work_options(CLI::App& command, DiscoWorkOptions& options) {
       ->delimiter(',')
       ->check(number_range(0.0, 100.0))
       ->capture_default_str();
-  command.add_option("--seed", options.seed, "Seed of whatever is random")->capture_default_str();
+  command.add_option("--seed", options.seed, "Seed of whatever is random")
+      ->check(CLI::Range(int64_t{0}, std::numeric_limits<int64_t>::max()))
+      ->capture_default_str();
   command.add_flag("--json", options.json, "Print one JSON object");
   add_model_options(command, options.model);
 }
