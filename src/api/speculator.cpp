@@ -48,15 +48,10 @@ Speculator::Speculator(const SpeculationOptions& options, const Resources& resou
   MethodOptions method_options;
   for (const auto& [name, value] : options.options) set_method_option(method_options, name, value);
   if (options.method == "none") return;
-  const LookaheadOptions& lookahead = method_options.lookahead;
-  needs_answers_ = lookahead.needs_answers();
+  needs_answers_ = method_options.lookahead.needs_answers();
   if (needs_answers_ && accept_ != AcceptRule::kMatch) {
     fail(ErrorCode::kInvalidArgument,
          "the lookahead oracle knows the text of plain decoding: accept drafts by match");
-  }
-  if (!lookahead.classifier.empty() && lookahead.policy != "disco") {
-    fail(ErrorCode::kInvalidArgument, "--lookahead-classifier is for --lookahead disco, not for {}",
-         lookahead.policy);
   }
   const DraftResources draft_resources{.segments = [this] { return segments(); },
                                        .n_vocab = static_cast<int>(resources.vocabulary.n_tokens()),

@@ -53,9 +53,15 @@ bool is_used(std::string_view option, const MethodInfo& chosen) {
 
 void SpeculationFlags::warn_of_unused() const {
   const MethodInfo& method = find_method(chosen.method);
-  for (const auto& [name, value] : method_options) {
-    if (value.empty() || is_used(name, method)) continue;
+  const SpeculationOptions given = options();
+  for (const auto& [name, value] : given.options) {
+    if (is_used(name, method)) continue;
     fmt::print(stderr, "forerun: warning: --{} is not used by --spec {}\n", name, method.name);
+  }
+  const auto rule = given.options.find("lookahead");
+  if (given.options.contains("lookahead-classifier") &&
+      (rule == given.options.end() || rule->second != "disco")) {
+    fmt::print(stderr, "forerun: warning: --lookahead-classifier is for --lookahead disco alone\n");
   }
 }
 

@@ -109,7 +109,8 @@ class Disco(ProgramTest):
         drafting = [*ASK, "--spec", "draft", *DRAFT]
         self.fail_with("--lookahead-classifier", *drafting, "--lookahead", "disco")
         self.fail_with("no such file", *self.with_classifier(*drafting))
-        self.fail_with("is for --lookahead disco", *drafting, "--lookahead-classifier", self.file)
+        result = self.succeed(*drafting, "--lookahead-classifier", self.file)
+        self.assertIn(b"forerun: warning: --lookahead-classifier is for --lookahead disco", result.stderr)
         self.train(*DRAFT, *RULE)
         self.fail_with("another draft model", *self.with_classifier(*ASK, "--spec", "draft", "--draft-model", model("tiny-llama-q8_0")))
         self.fail_with("another model", *self.with_classifier("run", "-m", model("tiny-llama-bf16"), *QUICK, "-p", "x", "--spec", "draft", *DRAFT))
