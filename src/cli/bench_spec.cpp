@@ -134,7 +134,7 @@ void bench_spec(const SpecOptions& options) {
   const bool show = ::isatty(STDERR_FILENO) != 0;
   const InterruptGuard guard;
   const SpecBenchResult result = run_spec_bench(bench, [&](const SpecProgress& progress) {
-    if (InterruptGuard::take()) fail(ErrorCode::kInvalidArgument, "interrupted: nothing was written");
+    check_interrupt();
     if (show) show_progress(progress);
   });
   size_t name_width = 10;

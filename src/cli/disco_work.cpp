@@ -111,10 +111,6 @@ SamplingOptions DiscoWork::sampling(double temperature) const {
   return sampling;
 }
 
-void check_interrupt() {
-  if (InterruptGuard::take()) fail(ErrorCode::kInvalidArgument, "interrupted: nothing was written");
-}
-
 std::vector<SearchText> DiscoWork::answers(const std::vector<std::vector<TokenId>>& prompts,
                                            double temperature, const std::string& what) {
   Stepper stepper(*executor_, loaded_.vocabulary,

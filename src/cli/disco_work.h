@@ -31,9 +31,6 @@ struct DiscoWorkOptions {
 // --draft-model, --layers, --prompts, --texts, --tokens, --temp, --seed, --json, and a model's own.
 void add_disco_work_options(CLI::App& command, DiscoWorkOptions& options);
 
-// Throws Error after Ctrl-C. While an InterruptGuard lives.
-void check_interrupt();
-
 // The two models, with caches.
 class DiscoWork {
  public:

@@ -6,6 +6,8 @@
 #include <cerrno>
 #include <csignal>
 
+#include "core/error.h"
+
 namespace forerun {
 namespace {
 
@@ -47,6 +49,10 @@ bool InterruptGuard::wait_for_input(int file) {
 
 bool InterruptGuard::take() {
   return interrupted.exchange(false);
+}
+
+void check_interrupt() {
+  if (InterruptGuard::take()) fail(ErrorCode::kInvalidArgument, "interrupted: nothing was written");
 }
 
 }  // namespace forerun

@@ -18,4 +18,7 @@ class InterruptGuard {
   static bool wait_for_input(int file);
 };
 
+// Throws Error if Ctrl-C was pressed: for work that writes its result at the end.
+void check_interrupt();
+
 }  // namespace forerun

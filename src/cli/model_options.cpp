@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <memory>
 
+#include "cli/output.h"
 #include "core/error.h"
 
 namespace forerun {
@@ -75,9 +76,7 @@ EngineOptions engine_options(const ModelOptions& options, const SpeculationOptio
   engine.progress = [line = std::make_shared<ProgressLine>()](std::string_view what, double share) {
     line->show(what, share);
   };
-  engine.warn = [](std::string_view message) {
-    std::fprintf(stderr, "forerun: warning: %.*s\n", static_cast<int>(message.size()), message.data());
-  };
+  engine.warn = print_warning;
   return engine;
 }
 

@@ -110,6 +110,10 @@ std::string statistics_line(const Generation& generation) {
       in_words(generation.stop_reason));
 }
 
+void print_warning(std::string_view message) {
+  fmt::print(stderr, "forerun: warning: {}\n", message);
+}
+
 void print_text(std::string_view text) {
   std::fwrite(text.data(), 1, text.size(), stdout);
   std::fflush(stdout);

@@ -21,6 +21,9 @@ nlohmann::ordered_json speculation_json(const SpeculationStatistics& statistics)
 
 std::string statistics_line(const Generation& generation);
 
+// One line on standard error.
+void print_warning(std::string_view message);
+
 // On standard output, at once.
 void print_text(std::string_view text);
 

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include "cli/number_range.h"
+#include "cli/output.h"
 #include "draft/methods.h"
 
 namespace forerun {
@@ -56,12 +57,12 @@ void SpeculationFlags::warn_of_unused() const {
   const SpeculationOptions given = options();
   for (const auto& [name, value] : given.options) {
     if (is_used(name, method)) continue;
-    fmt::print(stderr, "forerun: warning: --{} is not used by --spec {}\n", name, method.name);
+    print_warning(fmt::format("--{} is not used by --spec {}", name, method.name));
   }
   const auto rule = given.options.find("lookahead");
   if (given.options.contains("lookahead-classifier") &&
       (rule == given.options.end() || rule->second != "disco")) {
-    fmt::print(stderr, "forerun: warning: --lookahead-classifier is for --lookahead disco alone\n");
+    print_warning("--lookahead-classifier is for --lookahead disco alone");
   }
 }
 

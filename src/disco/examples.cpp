@@ -66,11 +66,7 @@ void ExampleCollector::collect(const SearchText& text, const Sampler& sampler,
   const OwnSequence draft_text(draft.cells());
   read_all(target_, target_text.id(), tokens.first(text.n_prompt));
   if (!is_itself) {
-    std::vector<TokenId> prompt;
-    for (const TokenId token : tokens.first(text.n_prompt)) {
-      prompt.push_back(readable(draft.model(), token));
-    }
-    read_all(draft, draft_text.id(), prompt);
+    read_all(draft, draft_text.id(), readable(draft.model(), tokens.first(text.n_prompt)));
   }
 
   std::vector<NodeId> path;

@@ -127,9 +127,7 @@ bool DraftModelMethod::catch_up(ModelDrafter& drafter) {
   while (drafter.unread().size() > kMostUnread) {
     const auto unread = drafter.unread();
     const size_t n = std::min(unread.size() - 1, static_cast<size_t>(draft_->executor->max_rows()));
-    read_.clear();
-    for (const TokenId token : unread.first(n)) read_.push_back(readable(*draft_->model, token));
-    if (!draft_->executor->read(slot.sequence, read_)) return false;
+    if (!draft_->executor->read(slot.sequence, readable(*draft_->model, unread.first(n)))) return false;
     slot.text.insert(slot.text.end(), unread.begin(), unread.begin() + static_cast<ptrdiff_t>(n));
   }
   return true;

@@ -58,7 +58,6 @@ class DraftModelMethod final : public DraftMethod {
   ChainGrower grower_;
   DraftPlan plan_;
   double usual_answer_ = 128;  // tokens
-  std::vector<TokenId> read_;  // reused from draft to draft
 };
 
 }  // namespace forerun

@@ -1,6 +1,9 @@
 // A model reads another's text, in which there may be tokens that it does not have.
 #pragma once
 
+#include <span>
+#include <vector>
+
 #include "core/ids.h"
 #include "model/model.h"
 
@@ -10,6 +13,13 @@ namespace forerun {
 // enough for who only guesses what follows.
 inline TokenId readable(const Model& model, TokenId token) {
   return to_int(token) < model.config().n_vocab ? token : TokenId{0};
+}
+
+inline std::vector<TokenId> readable(const Model& model, std::span<const TokenId> text) {
+  std::vector<TokenId> tokens;
+  tokens.reserve(text.size());
+  for (const TokenId token : text) tokens.push_back(readable(model, token));
+  return tokens;
 }
 
 }  // namespace forerun
