@@ -4,6 +4,8 @@
 
 #include <cmath>
 
+#include "model/cpu/chunk_shares.h"
+
 namespace forerun {
 namespace {
 
@@ -146,20 +148,6 @@ std::span<const VisibleCells> visible(const AttendOptions& options) {
   return options.is_windowed ? options.rows->windowed() : options.rows->all();
 }
 
-// The chunks of positions that any of these rows sees.
-struct Chunks {
-  int first;
-  int end;
-};
-Chunks seen_chunks(std::span<const VisibleCells> rows) {
-  Chunks chunks{.first = INT32_MAX, .end = 0};
-  for (const VisibleCells& row : rows) {
-    chunks.first = std::min(chunks.first, row.first / kAttentionChunk);
-    chunks.end = std::max(chunks.end, (row.end + kAttentionChunk - 1) / kAttentionChunk);
-  }
-  return chunks;
-}
-
 int64_t floats_per_chunk(const AttentionShape& shape) {
   return int64_t{shape.n_heads} * (shape.head_dim + kPartialExtra);
 }
@@ -180,26 +168,16 @@ class AttendOp final : public CpuOp {
  private:
   static constexpr int kMaxRowsPerUnit = 16;
 
-  // Units are dealt out in turn, since later ones see more.
-
   void run_by_chunk(ggml_tensor* dst, Worker worker) const {
     const auto rows = visible(options_);
-    const auto n_rows = static_cast<int>(rows.size());
-    const Chunks chunks = seen_chunks(rows);
-    const int n_kv_heads = options_.shape.n_kv_heads;
-    const int n_cell_units = (chunks.end - chunks.first) * n_kv_heads;
-    // Rows share what is read of the cells, so they are parted only to keep all busy.
-    const int n_parts = std::clamp((2 * worker.count + n_cell_units - 1) / n_cell_units, 1, n_rows);
-    for (int unit = worker.index; unit < n_cell_units * n_parts; unit += worker.count) {
-      const Range part = share_of({.index = unit % n_parts, .count = n_parts}, n_rows);
-      const int cell_unit = unit / n_parts;
-      const int i = cell_unit / n_kv_heads;
-      const int chunk = chunks.first + i;
-      attend(dst, part, cell_unit % n_kv_heads, {.first = chunk, .end = chunk + 1},
-             i * floats_per_chunk(options_.shape));
-    }
+    const ChunkShares shares(rows, options_.shape.n_kv_heads, worker.count);
+    const int64_t partial = floats_per_chunk(options_.shape);
+    shares.for_runs(worker.index, [&](const ChunkShares::Run& run) {
+      attend(dst, run.rows, run.kv_head, run.chunks, run.partial * partial);
+    });
   }
 
+  // Units are dealt out in turn, since later ones see more.
   void run_by_rows(ggml_tensor* dst, Worker worker) const {
     const auto rows = visible(options_);
     const auto n_rows = static_cast<int>(rows.size());
@@ -253,8 +231,12 @@ class MergeOp final : public CpuOp {
   void run(ggml_tensor* dst, Worker worker) const override {
     const AttentionShape& shape = options_.shape;
     const ActivationLayout layout{int64_t{shape.n_heads} * shape.head_dim};
-    const Chunks chunks = seen_chunks(visible(options_));
-    const int n_partials = options_.by_chunk ? chunks.end - chunks.first : 1;
+    const auto rows = visible(options_);
+    const ChunkShares shares(rows, shape.n_kv_heads, worker.count);
+    const auto n_partials = [&](int64_t row, int64_t h) {
+      if (!options_.by_chunk) return 1;
+      return shares.n_partials(row, static_cast<int>(h / (shape.n_heads / shape.n_kv_heads)));
+    };
     // As many heads at a time as make up whole blocks.
     int heads = 1;
     while (heads < shape.n_heads &&
@@ -268,7 +250,7 @@ class MergeOp final : public CpuOp {
       const int64_t head = unit % n_units * heads;
       for (int64_t h = head; h < head + heads; ++h) {
         kernels_.merge(row_of<float>(dst->src[0], row) + h * (shape.head_dim + kPartialExtra),
-                       n_partials, floats_per_chunk(shape), shape.head_dim,
+                       n_partials(row, h), floats_per_chunk(shape), shape.head_dim,
                        layout.floats(dst, row) + h * shape.head_dim);
       }
       layout.quantize(kernels_, dst, row, head * shape.head_dim, int64_t{heads} * shape.head_dim);

@@ -1,49 +1,27 @@
-// The inner loops of attention: cells turned into floats, and scores, weights and sums of
-// values of one chunk of positions. attention_impl.h says what keeps them row-invariant.
+// The arithmetic of attention to one chunk of positions: scores, weights and sums of values.
+// attention_impl.h says what keeps it row-invariant.
+//
+// Scores and sums of values are made by tiles of kTileQueries queries and kTileVectors
+// vectors, whose sums stay in registers. A tile's size changes no sum: each is one chain,
+// over the numbers of a head for scores, over positions for values.
 #pragma once
 
-#include <string.h>
+#include <stddef.h>
 
 #include <cstddef>
 #include <cstdint>
 
+#include "model/kernels/attention_cells_impl.h"
 #include "model/kernels/exp_impl.h"
-#include "model/kernels/half_impl.h"
 #include "model/kernels/kernels.h"
 
 namespace forerun::kernels::FORERUN_ISA {
 
-// How many cells ahead to ask for: a fifth less time where the cache is not in L2.
-constexpr int kPrefetchCells = 32;
-constexpr size_t kLineBytes = 64;
-// Sums of values that fit the registers: queries and vectors of each. Enough independent
-// additions to keep two units busy.
-constexpr int kValueQueries = 4;
-constexpr int kValueVectors = kLanes == 8 ? 2 : 4;
+// Keys that are scored at a time, at most.
+constexpr int kKeyBlock = kTileVectors * kLanes;
 static_assert(kAttentionChunk % kLanes == 0);
-
-inline int smaller(int a, int b) {
-  return a < b ? a : b;
-}
-inline int larger(int a, int b) {
-  return a > b ? a : b;
-}
-inline int round_up_to_lanes(int n) {
-  return (n + kLanes - 1) / kLanes * kLanes;
-}
-
-// Positions begin <= p < end, from the first one of the chunk.
-struct Range {
-  int begin, end;
-};
-// Lies within `a`, wherever `b` is.
-inline Range intersect(Range a, Range b) {
-  const int begin = smaller(larger(a.begin, b.begin), a.end);
-  return {begin, larger(begin, smaller(a.end, b.end))};
-}
-inline bool is_empty(Range r) {
-  return r.begin == r.end;
-}
+// Cells whose values are added at a time.
+constexpr int kValueBlock = 64;
 
 template <int kCount>
 struct Count {
@@ -60,117 +38,43 @@ inline void for_tiles(int count, F f) {
   }
 }
 
-// --- Cells as floats
-
-// kLanes numbers of a head from `d` on, or the last n of them with zeros behind.
-struct HalfHead {
-  static Floats load_at(const std::byte* head, int d) {
-    return load_half(reinterpret_cast<const uint16_t*>(head) + d);
-  }
-  static Floats load_tail_at(const std::byte* head, int d, int n) {
-    uint16_t padded[kLanes] = {};
-    memcpy(padded, head + d * sizeof(uint16_t), n * sizeof(uint16_t));
-    return load_half(padded);
-  }
-};
-struct FloatHead {
-  static Floats load_at(const std::byte* head, int d) {
-    return load(reinterpret_cast<const float*>(head) + d);
-  }
-  static Floats load_tail_at(const std::byte* head, int d, int n) {
-    float padded[kLanes] = {};
-    memcpy(padded, head + d * sizeof(float), n * sizeof(float));
-    return load(padded);
-  }
-};
-// ggml's blocks: a scale of half precision and 32 integers. There is no tail.
-struct Q8Head {
-  static constexpr int kBlock = 32;
-  static constexpr size_t kBlockBytes = sizeof(uint16_t) + kBlock;
-  static_assert(kBlock % kLanes == 0);
-  static Floats load_at(const std::byte* head, int d) {
-    const std::byte* block = head + d / kBlock * kBlockBytes;
-    uint16_t scale;
-    memcpy(&scale, block, sizeof(scale));
-    const std::byte* quants = block + sizeof(scale) + d % kBlock;
-    return mul(load_int8(reinterpret_cast<const int8_t*>(quants)), broadcast(half_to_float(scale)));
-  }
-  static Floats load_tail_at(const std::byte*, int, int) { return broadcast(0.0f); }
-};
-
-inline size_t head_bytes(ggml_type type, int head_dim) {
-  switch (type) {
-    case GGML_TYPE_F16: return head_dim * sizeof(uint16_t);
-    case GGML_TYPE_Q8_0: return head_dim / Q8Head::kBlock * Q8Head::kBlockBytes;
-    default: return head_dim * sizeof(float);
+// sums += keys[kIndex] * query[kIndex], for all of a tile.
+template <int kIndex, int kQueries, int kVectors>
+inline void add_number(const float* keys, const Four (&queries)[kQueries],
+                       Floats (&sums)[kQueries][kVectors]) {
+  Floats key[kVectors];
+#pragma GCC unroll 8
+  for (int v = 0; v < kVectors; ++v) key[v] = load(keys + kIndex * kKeyBlock + v * kLanes);
+#pragma GCC unroll 8
+  for (int j = 0; j < kQueries; ++j) {
+#pragma GCC unroll 8
+    for (int v = 0; v < kVectors; ++v) sums[j][v] = fma_by<kIndex>(key[v], queries[j], sums[j][v]);
   }
 }
 
-// Where position p of a row lies.
-inline int32_t cell_of(const VisibleCells& row, int32_t p) {
-  return p < row.n_shared ? row.shared[p] : row.own[p - row.n_shared];
-}
-
-// Some cells of one KV head, in the order of positions from `first_position` on.
-struct HeadCells {
-  CellRows cells;
-  size_t bytes;        // of the head in a cell
-  size_t head_offset;  // bytes
-  int head_dim;
-  VisibleCells row;
-  int32_t first_position;
-
-  const std::byte* operator[](int i) const {
-    return cells.data + cell_of(row, first_position + i) * cells.row_bytes + head_offset;
+// The scores of kQueries queries, `dim` apart, for kVectors vectors of keys, number d of key i
+// at keys[d * kKeyBlock + i]; those of a query are kAttentionChunk apart. `dim` is a multiple
+// of 4.
+template <int kQueries, int kVectors>
+__attribute__((noinline)) void score_tile(const float* queries, const float* keys, int dim,
+                                          float* scores) {
+  Floats sums[kQueries][kVectors];
+#pragma GCC unroll 64
+  for (int i = 0; i < kQueries * kVectors; ++i) sums[i / kVectors][i % kVectors] = broadcast(0.0f);
+  for (int d = 0; d < dim; d += 4, keys += 4 * kKeyBlock) {
+    Four four[kQueries];
+#pragma GCC unroll 8
+    for (int j = 0; j < kQueries; ++j) four[j] = load_four(queries + j * dim + d);
+    add_number<0>(keys, four, sums);
+    add_number<1>(keys, four, sums);
+    add_number<2>(keys, four, sums);
+    add_number<3>(keys, four, sums);
   }
-  // What to prefetch at cell i, or nullptr. (The caller does: GCC takes a function that
-  // only prefetches for one without effects.)
-  const std::byte* ahead_of(int i) const {
-    return first_position + i + kPrefetchCells < row.end ? (*this)[i + kPrefetchCells] : nullptr;
+#pragma GCC unroll 8
+  for (int j = 0; j < kQueries; ++j) {
+#pragma GCC unroll 8
+    for (int v = 0; v < kVectors; ++v) store(scores + j * kAttentionChunk + v * kLanes, sums[j][v]);
   }
-};
-
-// The cells of `range` as floats: vector v of cell range.begin + i goes to
-// out + i * cell_stride + v * vector_stride.
-struct FloatLayout {
-  int cell_stride, vector_stride;
-};
-template <typename Head>
-inline void unpack_as(const HeadCells cells, Range range, const FloatLayout layout, float* out) {
-  const int whole = cells.head_dim / kLanes * kLanes;
-  for (int i = range.begin; i < range.end; ++i) {
-    const std::byte* head = cells[i];
-    if (const std::byte* ahead = cells.ahead_of(i)) {
-      for (size_t byte = 0; byte < cells.bytes; byte += kLineBytes) __builtin_prefetch(ahead + byte);
-    }
-    float* to = out + (i - range.begin) * layout.cell_stride;
-    for (int d = 0; d < whole; d += kLanes, to += layout.vector_stride)
-      store(to, Head::load_at(head, d));
-    if (whole < cells.head_dim) store(to, Head::load_tail_at(head, whole, cells.head_dim - whole));
-  }
-}
-inline void unpack(const HeadCells& cells, Range range, FloatLayout layout, float* out) {
-  switch (cells.cells.type) {
-    case GGML_TYPE_F16: return unpack_as<HalfHead>(cells, range, layout, out);
-    case GGML_TYPE_Q8_0: return unpack_as<Q8Head>(cells, range, layout, out);
-    default: return unpack_as<FloatHead>(cells, range, layout, out);
-  }
-}
-
-// --- Arithmetic of one chunk
-
-// The scores of one query for kLanes keys, vector v of key i at
-// keys + (v * kLanes + i) * kLanes. `dim` is a multiple of kLanes.
-inline Floats score_keys(const float* query, const float* keys, int dim) {
-  Floats sums[kLanes];
-#pragma GCC unroll 16
-  for (int i = 0; i < kLanes; ++i) sums[i] = broadcast(0.0f);
-  for (int d = 0; d < dim; d += kLanes) {
-    const Floats q = load(query + d);
-#pragma GCC unroll 16
-    for (int i = 0; i < kLanes; ++i) sums[i] = fma(q, load(keys + (d + i) * kLanes), sums[i]);
-  }
-  return transpose_sum(sums);
 }
 
 // What softmax leaves of a chunk beside its weights.
@@ -179,41 +83,60 @@ struct Softmax {
   float sum;
 };
 
-// Turns the scores of `range` into weights exp(score - max). Lanes beside it get weight 0.
+// Turns the scores of `range` into weights exp(score - max). Beside it, as far as whole
+// steps reach, weights become 0. Weights are added up in kVectors vectors, each of which
+// adds what is at its places, whatever the range.
 inline Softmax softmax(float* scores, Range range) {
-  const int begin = range.begin / kLanes * kLanes;
-  const int end = round_up_to_lanes(range.end);
+  constexpr int kVectors = 4;
+  constexpr int kStep = kVectors * kLanes;
+  static_assert(kAttentionChunk % kStep == 0);
+  const int begin = range.begin / kStep * kStep;
+  const int end = (range.end + kStep - 1) / kStep * kStep;
   for (int i = begin; i < range.begin; ++i) scores[i] = -__builtin_inff();
   for (int i = range.end; i < end; ++i) scores[i] = -__builtin_inff();
 
-  Floats largest = load(scores + begin);
-  for (int i = begin + kLanes; i < end; i += kLanes) largest = max(largest, load(scores + i));
-  const float m = reduce_max(largest);
-  Floats sum = broadcast(0.0f);
-  for (int i = begin; i < end; i += kLanes) {
-    const Floats weights = exp(sub(load(scores + i), broadcast(m)));
-    store(scores + i, weights);
-    sum = add(sum, weights);
+  Floats largest[kVectors], sums[kVectors];
+  for (int v = 0; v < kVectors; ++v) largest[v] = load(scores + begin + v * kLanes);
+  for (int i = begin + kStep; i < end; i += kStep) {
+    for (int v = 0; v < kVectors; ++v) largest[v] = max(largest[v], load(scores + i + v * kLanes));
   }
-  return {m, reduce_add(sum)};
+  const float m = reduce_max(max(max(largest[0], largest[1]), max(largest[2], largest[3])));
+  for (Floats& sum : sums) sum = broadcast(0.0f);
+  for (int i = begin; i < end; i += kStep) {
+    Floats weights[kVectors];
+#pragma GCC unroll 4
+    for (int v = 0; v < kVectors; ++v) weights[v] = sub(load(scores + i + v * kLanes), broadcast(m));
+    exp_not_positive(weights);
+#pragma GCC unroll 4
+    for (int v = 0; v < kVectors; ++v) {
+      store(scores + i + v * kLanes, weights[v]);
+      sums[v] = add(sums[v], weights[v]);
+    }
+  }
+  return {m, reduce_add(add(add(sums[0], sums[1]), add(sums[2], sums[3])))};
 }
 
 // Values of cells from `first` on that have been turned into floats, [cell][dim].
 struct FloatValues {
   const float* data;
-  int first, dim;
+  ptrdiff_t first, dim;
 
-  Floats at(int i, int d) const { return load(data + (i - first) * dim + d); }
-  static const std::byte* ahead_of(int /*i*/) { return nullptr; }
-  static size_t bytes() { return 0; }
+  const float* operator[](ptrdiff_t i) const { return data + (i - first) * dim; }
+  static Floats load_at(const float* value, int d) { return load(value + d); }
 };
-// Values of half precision in the cache; a head has whole vectors of them.
+// The same where they lie in the cache in half precision, in whole vectors.
 struct HalfValues {
-  HeadCells cells;
+  const std::byte* heads[kValueBlock];
+  ptrdiff_t first;
 
-  Floats at(int i, int d) const { return HalfHead::load_at(cells[i], d); }
-  const std::byte* ahead_of(int i) const { return cells.ahead_of(i); }
-  size_t bytes() const { return cells.bytes; }
+  HalfValues(const HeadCells& cells, Range block) : first(block.begin) {
+    for (int i = block.begin; i < block.end; ++i) {
+      heads[i - block.begin] = cells[i];
+      cells.fetch_ahead_of(i);
+    }
+  }
+  const std::byte* operator[](ptrdiff_t i) const { return heads[i - first]; }
+  static Floats load_at(const std::byte* value, int d) { return HalfHead::load_at(value, d); }
 };
 
 // Weights of some queries, and where their weighted sums of values go.
@@ -227,39 +150,57 @@ struct ValueTile {
 // sums += weight * value over the cells of `range`, in order, for kQueries queries and
 // kVectors vectors from `first` on.
 template <int kQueries, int kVectors, typename Values>
-inline void add_value_vectors(const ValueTile& tile, const Values& values, Range range, int first) {
-  float* const sums = tile.sums + first * kLanes;
-  Floats acc[kQueries][kVectors];
+__attribute__((noinline)) void add_value_vectors(const ValueTile& tile, const Values& values,
+                                                 Range range, int first) {
+  float* const at = tile.sums + first * kLanes;
+  Floats sums[kQueries][kVectors];
 #pragma GCC unroll 8
   for (int j = 0; j < kQueries; ++j) {
 #pragma GCC unroll 8
-    for (int v = 0; v < kVectors; ++v) acc[j][v] = load(sums + j * tile.sum_stride + v * kLanes);
+    for (int v = 0; v < kVectors; ++v) sums[j][v] = load(at + j * tile.sum_stride + v * kLanes);
   }
-  for (int i = range.begin; i < range.end; ++i) {
-    if (const std::byte* ahead = first == 0 ? values.ahead_of(i) : nullptr) {
-      for (size_t byte = 0; byte < values.bytes(); byte += kLineBytes) __builtin_prefetch(ahead + byte);
-    }
+  // Value i + kIndex of up to four that share a load of weights.
+  const auto add_value = [&](auto index, ptrdiff_t i, const Four(&weights)[kQueries]) {
+    const auto* from = values[i + index.value];
     Floats value[kVectors];
 #pragma GCC unroll 8
-    for (int v = 0; v < kVectors; ++v) value[v] = values.at(i, (first + v) * kLanes);
+    for (int v = 0; v < kVectors; ++v) value[v] = Values::load_at(from, (first + v) * kLanes);
 #pragma GCC unroll 8
     for (int j = 0; j < kQueries; ++j) {
-      const Floats weight = broadcast(tile.weights[j * kAttentionChunk + i]);
 #pragma GCC unroll 8
-      for (int v = 0; v < kVectors; ++v) acc[j][v] = fma(weight, value[v], acc[j][v]);
+      for (int v = 0; v < kVectors; ++v)
+        sums[j][v] = fma_by<index.value>(value[v], weights[j], sums[j][v]);
     }
+  };
+  const auto load_weights = [&](ptrdiff_t i, Four(&weights)[kQueries]) {
+#pragma GCC unroll 8
+    for (int j = 0; j < kQueries; ++j) weights[j] = load_four(tile.weights + j * kAttentionChunk + i);
+  };
+  Four weights[kQueries];
+  ptrdiff_t i = range.begin;
+  for (; i + 4 <= range.end; i += 4) {
+    load_weights(i, weights);
+    add_value(Count<0>{}, i, weights);
+    add_value(Count<1>{}, i, weights);
+    add_value(Count<2>{}, i, weights);
+    add_value(Count<3>{}, i, weights);
+  }
+  // Four numbers can be loaded behind the last weight, too: it is followed by other arrays.
+  for (; i < range.end; ++i) {
+    load_weights(i, weights);
+    add_value(Count<0>{}, i, weights);
   }
 #pragma GCC unroll 8
   for (int j = 0; j < kQueries; ++j) {
 #pragma GCC unroll 8
-    for (int v = 0; v < kVectors; ++v) store(sums + j * tile.sum_stride + v * kLanes, acc[j][v]);
+    for (int v = 0; v < kVectors; ++v) store(at + j * tile.sum_stride + v * kLanes, sums[j][v]);
   }
 }
 
 template <int kQueries, typename Values>
 inline void add_values(const ValueTile& tile, const Values& values, Range range) {
   if (is_empty(range)) return;
-  for_tiles<kValueVectors>(tile.dim / kLanes, [&](int first, auto n) {
+  for_tiles<kTileVectors>(tile.dim / kLanes, [&](int first, auto n) {
     add_value_vectors<kQueries, n.value>(tile, values, range, first);
   });
 }

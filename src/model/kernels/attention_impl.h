@@ -11,7 +11,7 @@
 // first few chunks and then of single ones, merge to the same bits as one call for all.
 //
 // Rows share work, not arithmetic: keys and values that several rows see are turned into
-// floats once, kLanes or kValueBlock cells at a time, and used for all query heads of all
+// floats once, kKeyBlock or kValueBlock cells at a time, and used for all query heads of all
 // those rows. The cells a row has of its own are done row by row, unless they are the
 // same list (a prompt, whose rows see a little more of it each).
 #pragma once
@@ -28,9 +28,7 @@
 namespace forerun::kernels::FORERUN_ISA {
 
 // Query heads that are computed together; more of them if a KV head has more.
-constexpr int kGroupQueries = 32;
-// Cells whose values are floats at a time.
-constexpr int kValueBlock = 32;
+constexpr int kGroupQueries = 64;
 static_assert(kMaxHeadDim % kLanes == 0);
 
 // A partial result within these files: values, with zeros up to `dim` (whole vectors),
@@ -57,8 +55,9 @@ inline void merge_partial(float* into, const float* from, int dim) {
     return set_softmax(into, dim, t);
   }
   const float m = s.max > t.max ? s.max : t.max;
-  const Floats a = exp(broadcast(s.max - m));
-  const Floats b = exp(broadcast(t.max - m));
+  Floats factors[] = {broadcast(s.max - m), broadcast(t.max - m)};
+  exp_not_positive(factors);
+  const auto [a, b] = factors;
   for (int d = 0; d < dim; d += kLanes) store(into + d, fma(load(into + d), a, mul(load(from + d), b)));
   store(into + dim, fma(broadcast(s.sum), a, mul(broadcast(t.sum), b)));
   set_softmax(into, dim, {m, into[dim]});
@@ -108,7 +107,7 @@ class AttentionGroup {
   int dim_, partial_;             // floats per query, and of a partial result
   int32_t position_ = 0;          // the chunk's first
   Range visible_[kGroupQueries];  // of the chunk, per row
-  float* keys_;                   // kLanes cells, see score_keys()
+  float* keys_;                   // [dim][kKeyBlock]
   float* cell_values_;            // [kValueBlock][dim]
   float* q_;                      // [query][dim]
   float* weights_;                // [query][kAttentionChunk]; scores at first
@@ -132,7 +131,7 @@ inline AttentionGroup::AttentionGroup(const AttentionArgs& args, int first_row, 
     return taken;
   };
   const int n_queries = n_rows_ * n_heads_;
-  keys_ = take(kLanes * dim_);
+  keys_ = take(kKeyBlock * dim_);
   cell_values_ = take(kValueBlock * dim_);
   q_ = take(n_queries * dim_);
   weights_ = take(n_queries * kAttentionChunk);
@@ -143,7 +142,7 @@ inline AttentionGroup::AttentionGroup(const AttentionArgs& args, int first_row, 
 inline size_t AttentionGroup::scratch_floats(const AttentionShape& shape, int n_rows) {
   const size_t dim = round_up_to_lanes(shape.head_dim);
   const size_t n_queries = smaller(n_rows, max_rows(shape)) * (shape.n_heads / shape.n_kv_heads);
-  return kLanes + (kLanes + kValueBlock) * dim + n_queries * (3 * dim + 2 * kLanes + kAttentionChunk);
+  return kLanes + (kKeyBlock + kValueBlock) * dim + n_queries * (3 * dim + 2 * kLanes + kAttentionChunk);
 }
 
 inline Range AttentionGroup::seen(Rows rows, Range range) const {
@@ -230,18 +229,20 @@ inline void AttentionGroup::attend_run(Rows rows) {
 inline void AttentionGroup::score(Rows rows, Range range) {
   const Range all = seen(rows, range);
   const HeadCells cells = head_cells(args_.keys, rows.begin);
-  const FloatLayout layout = {.cell_stride = kLanes, .vector_stride = kLanes * kLanes};
   const int first_query = rows.begin * n_heads_;
-  const int end_query = rows.end * n_heads_;
-  for (int i = all.begin / kLanes * kLanes; i < all.end; i += kLanes) {
-    const Range known = intersect(all, {i, i + kLanes});
-    if (known.end - known.begin < kLanes) memset(keys_, 0, kLanes * dim_ * sizeof(float));
-    unpack(cells, known, layout, keys_ + (known.begin - i) * kLanes);
-    for (int query = first_query; query < end_query; ++query) {
-      const Floats scores = score_keys(q_ + query * dim_, keys_, dim_);
-      store(weights_ + query * kAttentionChunk + i, scores);
-    }
-  }
+  const int n_queries = (rows.end - rows.begin) * n_heads_;
+  const int begin = all.begin / kLanes * kLanes;
+  const int n_vectors = is_empty(all) ? 0 : (all.end - begin + kLanes - 1) / kLanes;
+  for_tiles<kTileVectors>(n_vectors, [&](int first_vector, auto vectors) {
+    const int block = begin + first_vector * kLanes;
+    for (int i = 0; i < vectors.value * kLanes; i += kLanes)
+      transpose_cells(cells, block + i, all, kKeyBlock, keys_ + i);
+    for_tiles<kTileQueries>(n_queries, [&](int j, auto queries) {
+      const int query = first_query + j;
+      score_tile<queries.value, vectors.value>(q_ + query * dim_, keys_, dim_,
+                                               weights_ + query * kAttentionChunk + block);
+    });
+  });
 }
 
 // Adds the weighted values of `range` for rows that have the same cells there. Values that
@@ -249,15 +250,14 @@ inline void AttentionGroup::score(Rows rows, Range range) {
 inline void AttentionGroup::add_values_of(Rows rows, Range range) {
   const Range all = seen(rows, range);
   const HeadCells cells = head_cells(args_.values, rows.begin);
-  const FloatLayout layout = {.cell_stride = dim_, .vector_stride = kLanes};
-  const bool is_one_tile = (rows.end - rows.begin) * n_heads_ <= kValueQueries;
+  const bool is_one_tile = (rows.end - rows.begin) * n_heads_ <= kTileQueries;
   const bool has_halves = args_.values.type == GGML_TYPE_F16 && dim_ == args_.shape.head_dim;
   for (int i = all.begin; i < all.end; i += kValueBlock) {
     const Range block = {i, smaller(i + kValueBlock, all.end)};
     if (is_one_tile && has_halves) {
-      add_block(rows, block, HalfValues{cells});
+      add_block(rows, block, HalfValues(cells, block));
     } else {
-      unpack(cells, block, layout, cell_values_);
+      unpack(cells, block, dim_, cell_values_);
       add_block(rows, block, FloatValues{cell_values_, i, dim_});
     }
   }
@@ -267,7 +267,7 @@ template <typename Values>
 inline void AttentionGroup::add_block(Rows rows, Range block, const Values& values) {
   const int first_query = rows.begin * n_heads_;
   const int n_queries = (rows.end - rows.begin) * n_heads_;
-  for_tiles<kValueQueries>(n_queries, [&](int j, auto n) {
+  for_tiles<kTileQueries>(n_queries, [&](int j, auto n) {
     // What all queries of the tile see of the block; what only some see comes before
     // or after it.
     Range common = block;

@@ -15,6 +15,8 @@ namespace forerun::kernels::FORERUN_ISA {
 
 constexpr int kLanes = 8;
 constexpr int kMaxRows = 4;
+// Sums in 12 of 16 registers.
+constexpr int kTileQueries = 6, kTileVectors = 2;
 #ifdef FORERUN_AVXVNNI
 constexpr int kByteBias = 128;
 #else
@@ -75,12 +77,34 @@ inline float reduce_add(Floats a) {
   s = _mm_add_ps(s, _mm_movehl_ps(s, s));
   return _mm_cvtss_f32(_mm_add_ss(s, _mm_movehdup_ps(s)));
 }
-inline Floats transpose_sum(const Floats* a) {
-  const __m256 s01 = _mm256_hadd_ps(a[0].v, a[1].v), s23 = _mm256_hadd_ps(a[2].v, a[3].v);
-  const __m256 s45 = _mm256_hadd_ps(a[4].v, a[5].v), s67 = _mm256_hadd_ps(a[6].v, a[7].v);
-  // The sums of each half of a[0..3] and of a[4..7].
-  const __m256 s03 = _mm256_hadd_ps(s01, s23), s47 = _mm256_hadd_ps(s45, s67);
-  return {_mm256_add_ps(_mm256_permute2f128_ps(s03, s47, 0x20), _mm256_permute2f128_ps(s03, s47, 0x31))};
+// Squares of 4 x 4 within halves of vectors, then the halves.
+inline void transpose(Floats (&a)[kLanes]) {
+  for (int i = 0; i < kLanes; i += 4) {
+    const __m256d low01 = _mm256_castps_pd(_mm256_unpacklo_ps(a[i].v, a[i + 1].v));
+    const __m256d high01 = _mm256_castps_pd(_mm256_unpackhi_ps(a[i].v, a[i + 1].v));
+    const __m256d low23 = _mm256_castps_pd(_mm256_unpacklo_ps(a[i + 2].v, a[i + 3].v));
+    const __m256d high23 = _mm256_castps_pd(_mm256_unpackhi_ps(a[i + 2].v, a[i + 3].v));
+    a[i].v = _mm256_castpd_ps(_mm256_unpacklo_pd(low01, low23));
+    a[i + 1].v = _mm256_castpd_ps(_mm256_unpackhi_pd(low01, low23));
+    a[i + 2].v = _mm256_castpd_ps(_mm256_unpacklo_pd(high01, high23));
+    a[i + 3].v = _mm256_castpd_ps(_mm256_unpackhi_pd(high01, high23));
+  }
+  for (int i = 0; i < 4; ++i) {
+    const __m256 x = a[i].v, y = a[i + 4].v;
+    a[i].v = _mm256_permute2f128_ps(x, y, 0x20);
+    a[i + 4].v = _mm256_permute2f128_ps(x, y, 0x31);
+  }
+}
+
+struct Four {
+  const float* p;
+};
+inline Four load_four(const float* p) {
+  return {p};
+}
+template <int kIndex>
+inline Floats fma_by(Floats a, Four b, Floats c) {
+  return {_mm256_fmadd_ps(a.v, _mm256_broadcast_ss(b.p + kIndex), c.v)};
 }
 
 inline Floats load_half(const uint16_t* p) {
@@ -124,6 +148,9 @@ inline void store_int8(int8_t* p, Ints a) {
   const __m128i lo = _mm_shuffle_epi8(_mm256_castsi256_si128(a.v), low_bytes);
   const __m128i hi = _mm_shuffle_epi8(_mm256_extracti128_si256(a.v, 1), low_bytes);
   _mm_storel_epi64(reinterpret_cast<__m128i*>(p), _mm_unpacklo_epi32(lo, hi));
+}
+inline Floats exponent_of_bits(Floats a) {
+  return {_mm256_castsi256_ps(_mm256_slli_epi32(_mm256_castps_si256(a.v), 23))};
 }
 inline Floats exp2_int(Ints n) {
   return {_mm256_castsi256_ps(_mm256_slli_epi32(_mm256_add_epi32(n.v, _mm256_set1_epi32(127)), 23))};

@@ -14,6 +14,8 @@ namespace forerun::kernels::FORERUN_ISA {
 
 constexpr int kLanes = 16;
 constexpr int kMaxRows = 8;
+// Sums in 24 of 32 registers.
+constexpr int kTileQueries = 6, kTileVectors = 4;
 // vpdpbusd multiplies unsigned bytes (weights) with signed ones (activations).
 constexpr int kByteBias = 128;
 
@@ -66,24 +68,39 @@ inline float reduce_max(Floats a) {
 inline float reduce_add(Floats a) {
   return _mm512_reduce_add_ps(a.v);
 }
-// Halves the number of vectors four times; each step adds what it brings together, first
-// whole halves of vectors, in the end single lanes.
-inline Floats transpose_sum(const Floats* a) {
-  __m512 quarters[4];
+// Squares of 4 x 4 within quarters of vectors, then the quarters.
+inline void transpose(Floats (&a)[kLanes]) {
+  for (int i = 0; i < kLanes; i += 4) {
+    const __m512d low01 = _mm512_castps_pd(_mm512_unpacklo_ps(a[i].v, a[i + 1].v));
+    const __m512d high01 = _mm512_castps_pd(_mm512_unpackhi_ps(a[i].v, a[i + 1].v));
+    const __m512d low23 = _mm512_castps_pd(_mm512_unpacklo_ps(a[i + 2].v, a[i + 3].v));
+    const __m512d high23 = _mm512_castps_pd(_mm512_unpackhi_ps(a[i + 2].v, a[i + 3].v));
+    a[i].v = _mm512_castpd_ps(_mm512_unpacklo_pd(low01, low23));
+    a[i + 1].v = _mm512_castpd_ps(_mm512_unpackhi_pd(low01, low23));
+    a[i + 2].v = _mm512_castpd_ps(_mm512_unpacklo_pd(high01, high23));
+    a[i + 3].v = _mm512_castpd_ps(_mm512_unpackhi_pd(high01, high23));
+  }
   for (int i = 0; i < 4; ++i) {
-    const __m512 lo = _mm512_add_ps(_mm512_shuffle_f32x4(a[i].v, a[i + 4].v, 0x44),
-                                    _mm512_shuffle_f32x4(a[i].v, a[i + 4].v, 0xEE));
-    const __m512 hi = _mm512_add_ps(_mm512_shuffle_f32x4(a[i + 8].v, a[i + 12].v, 0x44),
-                                    _mm512_shuffle_f32x4(a[i + 8].v, a[i + 12].v, 0xEE));
-    quarters[i] = _mm512_add_ps(_mm512_shuffle_f32x4(lo, hi, 0x88), _mm512_shuffle_f32x4(lo, hi, 0xDD));
+    const __m512 low01 = _mm512_shuffle_f32x4(a[i].v, a[i + 4].v, 0x44);
+    const __m512 high01 = _mm512_shuffle_f32x4(a[i].v, a[i + 4].v, 0xEE);
+    const __m512 low23 = _mm512_shuffle_f32x4(a[i + 8].v, a[i + 12].v, 0x44);
+    const __m512 high23 = _mm512_shuffle_f32x4(a[i + 8].v, a[i + 12].v, 0xEE);
+    a[i].v = _mm512_shuffle_f32x4(low01, low23, 0x88);
+    a[i + 4].v = _mm512_shuffle_f32x4(low01, low23, 0xDD);
+    a[i + 8].v = _mm512_shuffle_f32x4(high01, high23, 0x88);
+    a[i + 12].v = _mm512_shuffle_f32x4(high01, high23, 0xDD);
   }
-  __m512 pairs[2];
-  for (int i = 0; i < 2; ++i) {
-    const __m512 x = quarters[2 * i], y = quarters[2 * i + 1];
-    pairs[i] = _mm512_add_ps(_mm512_shuffle_ps(x, y, 0x44), _mm512_shuffle_ps(x, y, 0xEE));
-  }
-  return {_mm512_add_ps(_mm512_shuffle_ps(pairs[0], pairs[1], 0x88),
-                        _mm512_shuffle_ps(pairs[0], pairs[1], 0xDD))};
+}
+
+struct Four {
+  const float* p;
+};
+inline Four load_four(const float* p) {
+  return {p};
+}
+template <int kIndex>
+inline Floats fma_by(Floats a, Four b, Floats c) {
+  return {_mm512_fmadd_ps(a.v, _mm512_set1_ps(b.p[kIndex]), c.v)};
 }
 
 inline Floats load_half(const uint16_t* p) {
@@ -122,6 +139,9 @@ inline int32_t reduce_add(Ints a) {
 }
 inline void store_int8(int8_t* p, Ints a) {
   _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm512_cvtepi32_epi8(a.v));
+}
+inline Floats exponent_of_bits(Floats a) {
+  return {_mm512_castsi512_ps(_mm512_slli_epi32(_mm512_castps_si512(a.v), 23))};
 }
 inline Floats exp2_int(Ints n) {
   return {_mm512_castsi512_ps(_mm512_slli_epi32(_mm512_add_epi32(n.v, _mm512_set1_epi32(127)), 23))};

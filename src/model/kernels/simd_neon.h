@@ -15,6 +15,8 @@ constexpr int kLanes = 8;
 // Four rows have 16 registers of sums; with 8 of weights and one of activations per row
 // that leaves four.
 constexpr int kMaxRows = 4;
+// Sums in 16 registers.
+constexpr int kTileQueries = 4, kTileVectors = 2;
 constexpr int kByteBias = 0;
 
 struct Floats {
@@ -67,13 +69,39 @@ inline float reduce_max(Floats a) {
 inline float reduce_add(Floats a) {
   return vaddvq_f32(vaddq_f32(a.lo, a.hi));
 }
-inline Floats transpose_sum(const Floats* a) {
-  const auto four = [](const Floats* b) {
-    const float32x4_t s01 = vpaddq_f32(vaddq_f32(b[0].lo, b[0].hi), vaddq_f32(b[1].lo, b[1].hi));
-    const float32x4_t s23 = vpaddq_f32(vaddq_f32(b[2].lo, b[2].hi), vaddq_f32(b[3].lo, b[3].hi));
-    return vpaddq_f32(s01, s23);
+// Four squares of 4 x 4, of which two change places.
+inline void transpose(Floats (&a)[kLanes]) {
+  const auto square = [](float32x4_t& r0, float32x4_t& r1, float32x4_t& r2, float32x4_t& r3) {
+    const float64x2_t even01 = vreinterpretq_f64_f32(vtrn1q_f32(r0, r1));
+    const float64x2_t odd01 = vreinterpretq_f64_f32(vtrn2q_f32(r0, r1));
+    const float64x2_t even23 = vreinterpretq_f64_f32(vtrn1q_f32(r2, r3));
+    const float64x2_t odd23 = vreinterpretq_f64_f32(vtrn2q_f32(r2, r3));
+    r0 = vreinterpretq_f32_f64(vtrn1q_f64(even01, even23));
+    r1 = vreinterpretq_f32_f64(vtrn1q_f64(odd01, odd23));
+    r2 = vreinterpretq_f32_f64(vtrn2q_f64(even01, even23));
+    r3 = vreinterpretq_f32_f64(vtrn2q_f64(odd01, odd23));
   };
-  return {four(a), four(a + 4)};
+  square(a[0].lo, a[1].lo, a[2].lo, a[3].lo);
+  square(a[0].hi, a[1].hi, a[2].hi, a[3].hi);
+  square(a[4].lo, a[5].lo, a[6].lo, a[7].lo);
+  square(a[4].hi, a[5].hi, a[6].hi, a[7].hi);
+  for (int i = 0; i < 4; ++i) {
+    const float32x4_t x = a[i].hi;
+    a[i].hi = a[i + 4].lo;
+    a[i + 4].lo = x;
+  }
+}
+
+// A register, since the instruction takes its factor from one.
+struct Four {
+  float32x4_t v;
+};
+inline Four load_four(const float* p) {
+  return {vld1q_f32(p)};
+}
+template <int kIndex>
+inline Floats fma_by(Floats a, Four b, Floats c) {
+  return {vfmaq_laneq_f32(c.lo, a.lo, b.v, kIndex), vfmaq_laneq_f32(c.hi, a.hi, b.v, kIndex)};
 }
 
 inline Floats load_half(const uint16_t* p) {
@@ -114,6 +142,10 @@ inline int32_t reduce_add(Ints a) {
 }
 inline void store_int8(int8_t* p, Ints a) {
   vst1_s8(p, vmovn_s16(vcombine_s16(vmovn_s32(a.lo), vmovn_s32(a.hi))));
+}
+inline Floats exponent_of_bits(Floats a) {
+  return {vreinterpretq_f32_s32(vshlq_n_s32(vreinterpretq_s32_f32(a.lo), 23)),
+          vreinterpretq_f32_s32(vshlq_n_s32(vreinterpretq_s32_f32(a.hi), 23))};
 }
 inline Floats exp2_int(Ints n) {
   const int32x4_t bias = vdupq_n_s32(127);

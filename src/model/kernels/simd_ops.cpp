@@ -45,10 +45,16 @@ void fma_chain_op(const float* a, const float* b, const float* c, float* y) {
   store(y, sum);
 }
 
-void transpose_sum_op(const float* a, float* y) {
+void transpose_op(const float* a, float* y) {
   Floats rows[kLanes];
   for (int i = 0; i < kLanes; ++i) rows[i] = load(a + i * kLanes);
-  store(y, transpose_sum(rows));
+  transpose(rows);
+  for (int i = 0; i < kLanes; ++i) store(y + i * kLanes, rows[i]);
+}
+
+template <int kIndex>
+void fma_by_op(const float* a, const float* b, const float* c, float* y) {
+  store(y, fma_by<kIndex>(load(a), load_four(b), load(c)));
 }
 
 }  // namespace
@@ -72,7 +78,8 @@ const SimdOps& simd_ops() {
       .fma_chain = fma_chain_op,
       .reduce_max = [](In a) { return reduce_max(load(a)); },
       .reduce_add = [](In a) { return reduce_add(load(a)); },
-      .transpose_sum = transpose_sum_op,
+      .transpose = transpose_op,
+      .fma_by = {fma_by_op<0>, fma_by_op<1>, fma_by_op<2>, fma_by_op<3>},
       .half_to_float = half_to_float,
       .round_to_half = round_to_half,
       .load_half = [](const uint16_t* p, float* y) { store(y, load_half(p)); },
@@ -87,6 +94,7 @@ const SimdOps& simd_ops() {
       .round_to_ints = [](In a, int32_t* y) { store_ints(y, round_to_ints(load(a))); },
       .reduce_add_ints = [](const int32_t* a) { return reduce_add(load_ints(a)); },
       .store_int8 = [](const int32_t* a, int8_t* y) { store_int8(y, load_ints(a)); },
+      .exponent_of_bits = [](In a, float* y) { store(y, exponent_of_bits(load(a))); },
       .exp2_int = [](const int32_t* n, float* y) { store(y, exp2_int(load_ints(n))); },
       .bits = {bits_op<0, 0x0F>(), bits_op<4, 0x0F>(), bits_op<-4, 0x10>(), bits_op<-3, 0x10>(),
                bits_op<-1, 0x10>(), bits_op<1, 0x10>(), bits_op<3, 0x10>(), bits_op<-4, 0x30>(),

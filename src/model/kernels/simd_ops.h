@@ -31,7 +31,8 @@ struct SimdOps {
   Operation fma_chain;  // a * b added to c four times
   float (*reduce_max)(const float* a);
   float (*reduce_add)(const float* a);
-  void (*transpose_sum)(const float* a, float* y);  // a: `lanes` vectors
+  void (*transpose)(const float* a, float* y);  // a, y: `lanes` vectors
+  Operation fma_by[4];                          // b: four numbers
 
   float (*half_to_float)(uint16_t h);
   float (*round_to_half)(float x);
@@ -47,6 +48,7 @@ struct SimdOps {
   void (*round_to_ints)(const float* a, int32_t* y);
   int32_t (*reduce_add_ints)(const int32_t* a);
   void (*store_int8)(const int32_t* a, int8_t* y);
+  void (*exponent_of_bits)(const float* a, float* y);
   void (*exp2_int)(const int32_t* n, float* y);
 
   Bits bits[12];

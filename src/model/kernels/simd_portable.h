@@ -4,8 +4,7 @@
 // which namespace.
 //
 // All arithmetic rounds each operation once (fma is fused), so results are the same
-// bits in every implementation; only transpose_sum and reduce_add of floats may add in
-// another order.
+// bits in every implementation; only reduce_add of floats may add in another order.
 #pragma once
 
 #include <string.h>
@@ -20,6 +19,8 @@ namespace forerun::kernels::FORERUN_ISA {
 constexpr int kLanes = 4;
 // Rows of activations that one product step keeps in registers.
 constexpr int kMaxRows = 4;
+// Queries and vectors of keys or values whose sums attention keeps in registers.
+constexpr int kTileQueries = 4, kTileVectors = 4;
 // Added to 8-bit weights when packed, so that they are unsigned where dot16 wants that.
 constexpr int kByteBias = 0;
 
@@ -125,9 +126,28 @@ inline float reduce_max(Floats a) {
 inline float reduce_add(Floats a) {
   return (a.v[0] + a.v[1]) + (a.v[2] + a.v[3]);
 }
-// Lane i: the sum of the lanes of a[i].
-inline Floats transpose_sum(const Floats* a) {
-  return {FloatVector{reduce_add(a[0]), reduce_add(a[1]), reduce_add(a[2]), reduce_add(a[3])}};
+// Lane j of a[i] and lane i of a[j] change places.
+inline void transpose(Floats (&a)[kLanes]) {
+  for (int i = 0; i < kLanes; ++i) {
+    for (int j = 0; j < i; ++j) {
+      const float x = a[i].v[j];
+      a[i].v[j] = a[j].v[i];
+      a[j].v[i] = x;
+    }
+  }
+}
+
+// Four numbers that vectors are multiplied with, one after another.
+struct Four {
+  const float* p;
+};
+inline Four load_four(const float* p) {
+  return {p};
+}
+// a * b[kIndex] + c, rounded once.
+template <int kIndex>
+inline Floats fma_by(Floats a, Four b, Floats c) {
+  return fma(a, broadcast(b.p[kIndex]), c);
 }
 
 // kLanes numbers of half precision; half_to_float() of each.
@@ -177,6 +197,11 @@ inline int32_t reduce_add(Ints a) {
 // The low bytes of all lanes.
 inline void store_int8(int8_t* p, Ints a) {
   for (int i = 0; i < kLanes; ++i) p[i] = static_cast<int8_t>(a.v[i]);
+}
+// The float whose exponent is the lowest 8 bits of the bits of a, that is 2^(n - 127) where
+// they are n. Bit 8 must be 0.
+inline Floats exponent_of_bits(Floats a) {
+  return {bits_as<FloatVector>(bits_as<IntVector>(a.v) << 23)};
 }
 // 2^n for integers -126 <= n <= 127.
 inline Floats exp2_int(Ints n) {

@@ -6,6 +6,7 @@
 #include <bit>
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <random>
 #include <string>
 #include <string_view>
@@ -209,19 +210,38 @@ TEST_P(SimdTest, ExtremesAreOfTheOperands) {
 TEST_P(SimdTest, SumsHaveEveryLaneOnce) {
   // Integers that a float holds exactly: any order gives the same sum.
   for (int trial = 0; trial < 100; ++trial) {
-    std::vector<float> rows(ops_.lanes * ops_.lanes), y(ops_.lanes);
-    for (float& x : rows) x = static_cast<float>(pick(-60000, 60000));
-    ops_.transpose_sum(rows.data(), y.data());
-    for (int i = 0; i < ops_.lanes; ++i) {
-      float sum = 0;
-      for (int j = 0; j < ops_.lanes; ++j) sum += rows[i * ops_.lanes + j];
-      EXPECT_EQ(y[i], sum);
-      EXPECT_EQ(ops_.reduce_add(&rows[i * ops_.lanes]), sum);
-    }
+    std::vector<float> floats(ops_.lanes);
+    float float_sum = 0;
+    for (float& x : floats) float_sum += x = static_cast<float>(pick(-60000, 60000));
+    EXPECT_EQ(ops_.reduce_add(floats.data()), float_sum);
     const std::vector<int32_t> ints = any_ints(-100'000'000, 100'000'000);
     int32_t sum = 0;
     for (const int32_t x : ints) sum += x;
     EXPECT_EQ(ops_.reduce_add_ints(ints.data()), sum);
+  }
+}
+
+TEST_P(SimdTest, TransposeSwapsRowsAndLanes) {
+  const int n = ops_.lanes;
+  std::vector<float> a(n * n), y(n * n);
+  std::iota(a.begin(), a.end(), 1.0f);
+  ops_.transpose(a.data(), y.data());
+  for (int i = 0; i < n; ++i) {
+    for (int j = 0; j < n; ++j) EXPECT_EQ(y[i * n + j], a[j * n + i]) << i << ", " << j;
+  }
+}
+
+TEST_P(SimdTest, FmaByOneOfFourNumbers) {
+  for (int trial = 0; trial < kTrials; ++trial) {
+    const std::vector<float> a = any_floats(), b = any_floats(), c = any_floats();
+    std::vector<float> y(ops_.lanes);
+    for (int k = 0; k < 4; ++k) {
+      ops_.fma_by[k](a.data(), b.data(), c.data(), y.data());
+      for (int i = 0; i < ops_.lanes; ++i) {
+        expect_same(y[i], std::fma(a[i], b[k], c[i]),
+                    testing::Message() << "fma of " << a[i] << ", " << b[k] << ", " << c[i]);
+      }
+    }
   }
 }
 
@@ -305,6 +325,9 @@ TEST_P(SimdTest, Integers) {
     }
 
     const std::vector<int32_t> exponents = any_ints(-126, 127);
+    for (int i = 0; i < ops_.lanes; ++i) x[i] = 0x1.8p23f + static_cast<float>(exponents[i] + 127);
+    ops_.exponent_of_bits(x.data(), y.data());
+    for (int i = 0; i < ops_.lanes; ++i) EXPECT_EQ(y[i], std::ldexp(1.0f, exponents[i]));
     ops_.exp2_int(exponents.data(), y.data());
     for (int i = 0; i < ops_.lanes; ++i) EXPECT_EQ(y[i], std::ldexp(1.0f, exponents[i]));
   }
