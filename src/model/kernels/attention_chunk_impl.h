@@ -141,7 +141,8 @@ inline void unpack_as(const HeadCells cells, Range range, const FloatLayout layo
   for (int i = range.begin; i < range.end; ++i) {
     const std::byte* head = cells[i];
     if (const std::byte* ahead = cells.ahead_of(i)) {
-      for (size_t byte = 0; byte < cells.bytes; byte += kLineBytes) __builtin_prefetch(ahead + byte);
+      for (size_t byte = 0; byte < cells.bytes; byte += kLineBytes)
+        __builtin_prefetch(ahead + byte, 0, kPrefetchLocality);
     }
     float* to = out + (i - range.begin) * layout.cell_stride;
     for (int d = 0; d < whole; d += kLanes, to += layout.vector_stride)
@@ -237,7 +238,8 @@ inline void add_value_vectors(const ValueTile& tile, const Values& values, Range
   }
   for (int i = range.begin; i < range.end; ++i) {
     if (const std::byte* ahead = first == 0 ? values.ahead_of(i) : nullptr) {
-      for (size_t byte = 0; byte < values.bytes(); byte += kLineBytes) __builtin_prefetch(ahead + byte);
+      for (size_t byte = 0; byte < values.bytes(); byte += kLineBytes)
+        __builtin_prefetch(ahead + byte, 0, kPrefetchLocality);
     }
     Floats value[kVectors];
 #pragma GCC unroll 8

@@ -117,7 +117,7 @@ class Prefetcher {
 
   void fetch(int n_parts) {
     until_ += n_parts * bytes_per_part_;
-    for (; next_ < until_; next_ += kLineBytes) __builtin_prefetch(next_);
+    for (; next_ < until_; next_ += kLineBytes) __builtin_prefetch(next_, 0, kPrefetchLocality);
   }
 
  private:

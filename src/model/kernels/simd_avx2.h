@@ -15,6 +15,7 @@ namespace forerun::kernels::FORERUN_ISA {
 
 constexpr int kLanes = 8;
 constexpr int kMaxRows = 4;
+constexpr int kPrefetchLocality = 3;
 #ifdef FORERUN_AVXVNNI
 constexpr int kByteBias = 128;
 #else

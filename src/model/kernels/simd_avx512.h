@@ -16,6 +16,7 @@ constexpr int kLanes = 16;
 constexpr int kMaxRows = 8;
 // vpdpbusd multiplies unsigned bytes (weights) with signed ones (activations).
 constexpr int kByteBias = 128;
+constexpr int kPrefetchLocality = 3;
 
 struct Floats {
   __m512 v;

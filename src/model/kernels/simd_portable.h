@@ -22,6 +22,8 @@ constexpr int kLanes = 4;
 constexpr int kMaxRows = 4;
 // Added to 8-bit weights when packed, so that they are unsigned where dot16 wants that.
 constexpr int kByteBias = 0;
+// Where what comes next is fetched to: 3 is the first cache, 2 the second.
+constexpr int kPrefetchLocality = 3;
 
 typedef float FloatVector __attribute__((vector_size(4 * kLanes)));
 typedef int32_t IntVector __attribute__((vector_size(4 * kLanes)));
