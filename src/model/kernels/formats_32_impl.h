@@ -88,10 +88,11 @@ struct Q4_1 : BlocksOf32 {
 };
 
 // The fifth bits of 32 quants are one vector: bit g of its byte 4 * lane + j belongs to
-// input 4 * g + j. (In the file bit k is that of input k.)
+// input 4 * g + j. (In the file bit k is that of input k.) They are inverted where five_bits
+// wants that.
 inline void pack_fifth_bits(const uint8_t (&source)[4], int lane, std::byte* vector) {
   for (int k = 0; k < 32; ++k) {
-    const int bit = (source[k / 8] >> (k % 8)) & 1;
+    const int bit = ((source[k / 8] >> (k % 8)) & 1) ^ (kFifthOffset != 0 ? 1 : 0);
     vector[4 * lane + k % 4] |= static_cast<std::byte>(bit << (k / 4));
   }
 }
@@ -99,13 +100,13 @@ inline void pack_fifth_bits(const uint8_t (&source)[4], int lane, std::byte* vec
 // Four vectors of weights: nibbles of `low` and fifth bits.
 template <int kNibble, int kHalf, int kGroup = 0>
 inline void unpack_five_bits(const std::byte* low, Bytes fifth, Bytes (&w)[4]) {
-  w[kGroup] = either(nibbles<kNibble>(low, kGroup), bits<4 * kHalf + kGroup - 4, 0x10>(fifth));
+  w[kGroup] = five_bits<kNibble, 4 * kHalf + kGroup>(load_bytes(low + kGroup * kVectorBytes), fifth);
   if constexpr (kGroup < 3) unpack_five_bits<kNibble, kHalf, kGroup + 1>(low, fifth, w);
 }
 
 struct Q5_0 : BlocksOf32 {
   static constexpr ggml_type kType = GGML_TYPE_Q5_0;
-  static constexpr int kOffset = 16, kMaxWeight = 31;
+  static constexpr int kOffset = 16 - kFifthOffset, kMaxWeight = 31;
   static constexpr bool kHasMinimum = false;
 
   struct Source {
@@ -132,7 +133,7 @@ struct Q5_0 : BlocksOf32 {
 
 struct Q5_1 : BlocksOf32 {
   static constexpr ggml_type kType = GGML_TYPE_Q5_1;
-  static constexpr int kOffset = 0, kMaxWeight = 31;
+  static constexpr int kOffset = -kFifthOffset, kMaxWeight = 31;
   static constexpr bool kHasMinimum = true;
 
   struct Source {

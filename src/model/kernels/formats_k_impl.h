@@ -29,7 +29,8 @@ inline StepScales step_scales(const uint8_t (&packed)[12], int step) {
 }
 
 // What Q4_K and Q5_K share beside the quants. Scales and minimums are products of two
-// factors with few enough bits to be exact.
+// factors with few enough bits to be exact. The file has what is to be subtracted; d_minimum
+// is of the other sign, so that it is added.
 struct PackedSuperScales {
   uint16_t d[kLanes], d_minimum[kLanes];
   uint8_t scales[kSuperSteps][kLanes];
@@ -37,7 +38,7 @@ struct PackedSuperScales {
 
   void pack(uint16_t source_d, uint16_t source_d_minimum, const uint8_t (&source_scales)[12], int lane) {
     d[lane] = source_d;
-    d_minimum[lane] = source_d_minimum;
+    d_minimum[lane] = source_d_minimum ^ 0x8000;
     for (int step = 0; step < kSuperSteps; ++step) {
       const StepScales step_scale = step_scales(source_scales, step);
       scales[step][lane] = step_scale.scale;
@@ -45,14 +46,12 @@ struct PackedSuperScales {
     }
   }
   Floats scale(int step) const { return mul(load_half(d), load_uint8(scales[step])); }
-  Floats minimum(int step) const {
-    return sub(broadcast(0.0f), mul(load_half(d_minimum), load_uint8(minimums[step])));
-  }
+  Floats minimum(int step) const { return mul(load_half(d_minimum), load_uint8(minimums[step])); }
 };
 
 // What Q4_K and Q5_K have in common: parts of 64, a step in each nibble.
 struct SuperBlocksWithMinimum {
-  static constexpr int kBlockSize = kSuperBlock, kPartSteps = 2, kScaleGroup = 32, kOffset = 0;
+  static constexpr int kBlockSize = kSuperBlock, kPartSteps = 2, kScaleGroup = 32;
   static constexpr bool kHasMinimum = true;
 
   template <int kStep, int kHalf, typename Packed>
@@ -67,7 +66,7 @@ struct SuperBlocksWithMinimum {
 
 struct Q4_K : SuperBlocksWithMinimum {
   static constexpr ggml_type kType = GGML_TYPE_Q4_K;
-  static constexpr int kMaxWeight = 15;
+  static constexpr int kOffset = 0, kMaxWeight = 15;
 
   struct Source {
     uint16_t d, d_minimum;
@@ -91,7 +90,7 @@ struct Q4_K : SuperBlocksWithMinimum {
 
 struct Q5_K : SuperBlocksWithMinimum {
   static constexpr ggml_type kType = GGML_TYPE_Q5_K;
-  static constexpr int kMaxWeight = 31;
+  static constexpr int kOffset = -kFifthOffset, kMaxWeight = 31;
 
   struct Source {
     uint16_t d, d_minimum;

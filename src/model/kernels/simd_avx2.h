@@ -144,6 +144,12 @@ inline Bytes either(Bytes a, Bytes b) {
   return {_mm256_or_si256(a.v, b.v)};
 }
 
+constexpr int kFifthOffset = 0;
+template <int kNibble, int kBit>
+inline Bytes five_bits(Bytes low, Bytes fifth) {
+  return either(bits<4 * kNibble, 0x0F>(low), bits<kBit - 4, 0x10>(fifth));
+}
+
 // Four activations, the same ones in every lane.
 inline __m256i broadcast_four(const int8_t* x) {
   int32_t word;

@@ -142,6 +142,12 @@ inline Bytes either(Bytes a, Bytes b) {
   return {_mm512_or_si512(a.v, b.v)};
 }
 
+constexpr int kFifthOffset = 0;
+template <int kNibble, int kBit>
+inline Bytes five_bits(Bytes low, Bytes fifth) {
+  return either(bits<4 * kNibble, 0x0F>(low), bits<kBit - 4, 0x10>(fifth));
+}
+
 // Adds the products of four weights per lane with four activations, the same ones in every
 // lane. GCC 12 does not find the instruction that broadcasts them while it multiplies, and
 // a broadcast of its own makes products a sixth slower.

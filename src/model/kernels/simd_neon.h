@@ -144,6 +144,21 @@ inline Bytes either(Bytes a, Bytes b) {
   return {vorrq_u8(a.lo, b.lo), vorrq_u8(a.hi, b.hi)};
 }
 
+// In two operations, where shifting, masking and joining would take four: a test makes 0xFF
+// of an inverted fifth bit, and the nibble is inserted below. The upper four bits are then
+// -16, or 0.
+constexpr int kFifthOffset = 16;
+template <int kNibble, int kBit>
+inline uint8x16_t five_bits(uint8x16_t low, uint8x16_t fifth) {
+  const uint8x16_t upper = vtstq_u8(fifth, vdupq_n_u8(1 << kBit));
+  if constexpr (kNibble == 1) return vsriq_n_u8(upper, low, 4);
+  return vbslq_u8(vdupq_n_u8(0x0F), low, upper);
+}
+template <int kNibble, int kBit>
+inline Bytes five_bits(Bytes low, Bytes fifth) {
+  return {five_bits<kNibble, kBit>(low.lo, fifth.lo), five_bits<kNibble, kBit>(low.hi, fifth.hi)};
+}
+
 // Signed weights, or unsigned ones small enough to be signed as well.
 template <int kGroup>
 inline Ints dot4(Ints acc, Bytes w, int8x16_t x) {

@@ -16,6 +16,11 @@ struct SimdOps {
     uint8_t mask;
     void (*run)(const std::byte* a, std::byte* y);
   };
+  struct FiveBits {
+    int nibble;
+    int bit;
+    void (*run)(const std::byte* low, const std::byte* fifth, std::byte* y);
+  };
   struct Dot {
     int max_weight;
     // acc + the dot product of 4 vectors of bytes with 16 activations
@@ -26,6 +31,7 @@ struct SimdOps {
   int lanes;
   int max_rows;
   int byte_bias;
+  int fifth_offset;
 
   Operation broadcast, add, sub, mul, div, fma, max, min, abs;
   Operation fma_chain;  // a * b added to c four times
@@ -51,6 +57,7 @@ struct SimdOps {
 
   Bits bits[12];
   void (*either)(const std::byte* a, const std::byte* b, std::byte* y);
+  FiveBits five_bits[4];
   Dot dot16[4];
 };
 

@@ -200,6 +200,14 @@ inline Bytes either(Bytes a, Bytes b) {
   return {a.v | b.v};
 }
 
+// Weights of five bits, less kFifthOffset: nibble kNibble of each byte of `low`, and bit
+// kBit of `fifth` as the fifth, which is inverted where kFifthOffset is not 0.
+constexpr int kFifthOffset = 0;
+template <int kNibble, int kBit>
+inline Bytes five_bits(Bytes low, Bytes fifth) {
+  return either(bits<4 * kNibble, 0x0F>(low), bits<kBit - 4, 0x10>(fifth));
+}
+
 // acc[lane] += sum over g < 4 and j < 4 of w[g][4 * lane + j] * x[4 * g + j].
 // Weights are at most kMaxWeight, unsigned. (kMaxWeight 255: 8 bits, with kByteBias in them
 // and signed if that is 0.) |x| <= 127.

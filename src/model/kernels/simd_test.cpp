@@ -327,6 +327,24 @@ TEST_P(SimdTest, BitsStayInTheirByte) {
   }
 }
 
+TEST_P(SimdTest, FiveBitsAreANibbleAndABit) {
+  const size_t n = 4 * ops_.lanes;
+  std::vector<std::byte> y(n);
+  for (int trial = 0; trial < 200; ++trial) {
+    const std::vector<std::byte> low = any_bytes(n), fifth = any_bytes(n);
+    for (const SimdOps::FiveBits& five : ops_.five_bits) {
+      five.run(low.data(), fifth.data(), y.data());
+      for (size_t i = 0; i < n; ++i) {
+        const int nibble = static_cast<int>(low[i]) >> (4 * five.nibble) & 15;
+        const int stored = static_cast<int>(fifth[i]) >> five.bit & 1;
+        const int bit = ops_.fifth_offset == 0 ? stored : 1 - stored;
+        EXPECT_EQ(static_cast<int8_t>(y[i]), nibble + 16 * bit - ops_.fifth_offset)
+            << five.nibble << ", " << five.bit;
+      }
+    }
+  }
+}
+
 TEST_P(SimdTest, DotProductsAreExact) {
   for (const SimdOps::Dot& dot : ops_.dot16) {
     const bool is_signed = dot.max_weight == 255 && ops_.byte_bias == 0;
