@@ -129,11 +129,13 @@ struct Q5_K : SuperBlocksWithMinimum {
 };
 
 // Two parts of 128. Step i of a part has its low 4 bits in nibbles i / 2 of the low vectors
-// 8 * (i % 2) and following, its upper 2 bits in bits 2 * i of the high ones.
+// 8 * (i % 2) and following, its upper 2 bits in bits 2 * i of the high ones. Signed weights
+// (kSignedWeights) are 4 times too large, and the scale as much smaller, which is exact.
+// Inverting a quant's upper bit takes 32 away from a signed one.
 struct Q6_K {
   static constexpr ggml_type kType = GGML_TYPE_Q6_K;
   static constexpr int kBlockSize = kSuperBlock, kPartSteps = 4, kScaleGroup = 16;
-  static constexpr int kOffset = 32, kMaxWeight = 63;
+  static constexpr int kOffset = kSignedWeights ? 0 : 32, kMaxWeight = kSignedWeights ? 255 : 63;
   static constexpr bool kHasMinimum = false;
 
   struct Source {
@@ -157,7 +159,9 @@ struct Q6_K {
     for (int part = 0; part < 2; ++part) {
       Part& p = packed.parts[part];
       copy_words(source.low[part], 16, lane, p.low);
-      copy_words(source.high[part], 8, lane, p.high);
+      uint8_t high[32];
+      for (int i = 0; i < 32; ++i) high[i] = source.high[part][i] ^ (kSignedWeights ? 0xAA : 0);
+      copy_words(high, 8, lane, p.high);
       for (int i = 0; i < 8; ++i) p.scales[i][lane] = source.scales[part][i];
     }
   }
@@ -165,14 +169,16 @@ struct Q6_K {
   static void unpack(const Packed& packed, int part, Bytes (&w)[4]) {
     const Part& p = packed.parts[part];
     for (int g = 0; g < 4; ++g) {
-      const Bytes low = nibbles<kStep / 2>(p.low, 8 * (kStep % 2) + 4 * kHalf + g);
-      const Bytes high = load_bytes(p.high + (4 * kHalf + g) * kVectorBytes);
-      w[g] = either(low, bits<2 * kStep - 4, 0x30>(high));
+      const int vector = 4 * kHalf + g;
+      w[g] = six_bits<kStep>(load_bytes(p.low + (8 * (kStep % 2) + vector) * kVectorBytes),
+                             load_bytes(p.high + vector * kVectorBytes));
     }
   }
   template <int kStep, int kHalf>
   static Floats scale(const Packed& packed, int part) {
-    return mul(load_half(packed.d), load_int8(packed.parts[part].scales[2 * kStep + kHalf]));
+    const Floats d = load_half(packed.d);
+    return mul(kSignedWeights ? mul(d, broadcast(0x1p-2f)) : d,
+               load_int8(packed.parts[part].scales[2 * kStep + kHalf]));
   }
 };
 

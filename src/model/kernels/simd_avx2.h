@@ -16,6 +16,7 @@ namespace forerun::kernels::FORERUN_ISA {
 constexpr int kLanes = 8;
 constexpr int kMaxRows = 4;
 constexpr int kPrefetchLocality = 3;
+constexpr bool kSignedWeights = false;
 #ifdef FORERUN_AVXVNNI
 constexpr int kByteBias = 128;
 #else
@@ -148,6 +149,11 @@ constexpr int kFifthOffset = 0;
 template <int kNibble, int kBit>
 inline Bytes five_bits(Bytes low, Bytes fifth) {
   return either(bits<4 * kNibble, 0x0F>(low), bits<kBit - 4, 0x10>(fifth));
+}
+
+template <int kStep>
+inline Bytes six_bits(Bytes low, Bytes high) {
+  return either(bits<4 * (kStep / 2), 0x0F>(low), bits<2 * kStep - 4, 0x30>(high));
 }
 
 // Four activations, the same ones in every lane.

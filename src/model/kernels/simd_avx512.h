@@ -16,6 +16,7 @@ constexpr int kLanes = 16;
 constexpr int kMaxRows = 8;
 // vpdpbusd multiplies unsigned bytes (weights) with signed ones (activations).
 constexpr int kByteBias = 128;
+constexpr bool kSignedWeights = false;
 constexpr int kPrefetchLocality = 3;
 
 struct Floats {
@@ -146,6 +147,11 @@ constexpr int kFifthOffset = 0;
 template <int kNibble, int kBit>
 inline Bytes five_bits(Bytes low, Bytes fifth) {
   return either(bits<4 * kNibble, 0x0F>(low), bits<kBit - 4, 0x10>(fifth));
+}
+
+template <int kStep>
+inline Bytes six_bits(Bytes low, Bytes high) {
+  return either(bits<4 * (kStep / 2), 0x0F>(low), bits<2 * kStep - 4, 0x30>(high));
 }
 
 // Adds the products of four weights per lane with four activations, the same ones in every

@@ -16,6 +16,7 @@ constexpr int kLanes = 8;
 // that leaves four.
 constexpr int kMaxRows = 4;
 constexpr int kByteBias = 0;
+constexpr bool kSignedWeights = true;
 // Fetching into the first cache, thousands of bytes ahead, leaves a Neoverse V1 a third of
 // its bandwidth.
 constexpr int kPrefetchLocality = 2;
@@ -157,6 +158,17 @@ inline uint8x16_t five_bits(uint8x16_t low, uint8x16_t fifth) {
 template <int kNibble, int kBit>
 inline Bytes five_bits(Bytes low, Bytes fifth) {
   return {five_bits<kNibble, kBit>(low.lo, fifth.lo), five_bits<kNibble, kBit>(low.hi, fifth.hi)};
+}
+
+// Inserting takes no masks: the nibble below the two upper bits, or these above it.
+template <int kStep>
+inline uint8x16_t six_bits(uint8x16_t low, uint8x16_t high) {
+  if constexpr (kStep < 2) return vsliq_n_u8(vshlq_n_u8(low, 2), bits<2 * kStep, 0xFF>(high), 6);
+  return vsriq_n_u8(bits<2 * kStep - 6, 0xFF>(high), bits<0, 0xF0>(low), 2);
+}
+template <int kStep>
+inline Bytes six_bits(Bytes low, Bytes high) {
+  return {six_bits<kStep>(low.lo, high.lo), six_bits<kStep>(low.hi, high.hi)};
 }
 
 // Signed weights, or unsigned ones small enough to be signed as well.

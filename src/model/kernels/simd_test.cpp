@@ -345,6 +345,23 @@ TEST_P(SimdTest, FiveBitsAreANibbleAndABit) {
   }
 }
 
+TEST_P(SimdTest, SixBitsAreANibbleAndTwoBits) {
+  const size_t n = 4 * ops_.lanes;
+  std::vector<std::byte> y(n);
+  for (int trial = 0; trial < 200; ++trial) {
+    const std::vector<std::byte> low = any_bytes(n), high = any_bytes(n);
+    for (const SimdOps::SixBits& six : ops_.six_bits) {
+      six.run(low.data(), high.data(), y.data());
+      for (size_t i = 0; i < n; ++i) {
+        const int nibble = static_cast<int>(low[i]) >> (4 * (six.step / 2)) & 15;
+        const int weight = (static_cast<int>(high[i]) >> (2 * six.step) & 3) * 16 + nibble;
+        const int expected = !ops_.signed_weights ? weight : 4 * (weight < 32 ? weight : weight - 64);
+        EXPECT_EQ(static_cast<int8_t>(y[i]), expected) << six.step;
+      }
+    }
+  }
+}
+
 TEST_P(SimdTest, DotProductsAreExact) {
   for (const SimdOps::Dot& dot : ops_.dot16) {
     const bool is_signed = dot.max_weight == 255 && ops_.byte_bias == 0;
