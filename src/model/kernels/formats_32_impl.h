@@ -1,7 +1,7 @@
 // The weight types with blocks of 32: Q4_0, Q4_1, Q5_0, Q5_1, Q8_0.
 //
-// Vector g of the packed 4-bit quants has inputs 4 * g to 4 * g + 3 of every output in
-// its low nibbles and those 16 further on in the high ones, as the file pairs them, so
+// Packed 4-bit quants have inputs 0 to 15 of every output, in the order of byte_place(), in
+// their low nibbles and those 16 further on in the high ones, as the file pairs them, so
 // that packing them is copying words.
 #pragma once
 
@@ -11,10 +11,10 @@ namespace forerun::kernels::FORERUN_ISA {
 
 constexpr int kNibbleVectors = 4;
 
-// Word i of `source` becomes that of `lane` in vector i.
+// Puts words of `source`, 4 inputs each, where byte_place() has those of `lane`.
 inline void copy_words(const void* source, int n_words, int lane, std::byte* vectors) {
   for (int i = 0; i < n_words; ++i) {
-    memcpy(vectors + i * kVectorBytes + 4 * lane, static_cast<const std::byte*>(source) + 4 * i, 4);
+    memcpy(vectors + byte_place(4 * i, lane), static_cast<const std::byte*>(source) + 4 * i, 4);
   }
 }
 
@@ -102,13 +102,15 @@ struct Q4_1 : BlocksOf32 {
   }
 };
 
-// The fifth bits of 32 quants are one vector: bit g of its byte 4 * lane + j belongs to
-// input 4 * g + j. (In the file bit k is that of input k.) They are inverted where five_bits
-// wants that.
+// The fifth bits of 32 quants are one vector: bit 4 * h + g of a byte belongs to the byte at
+// the same place in vector g of half h of the weights. (In the file bit k is that of input
+// k.) They are inverted where five_bits wants that.
 inline void pack_fifth_bits(const uint8_t (&source)[4], int lane, std::byte* vector) {
   for (int k = 0; k < 32; ++k) {
     const int bit = ((source[k / 8] >> (k % 8)) & 1) ^ (kFifthOffset != 0 ? 1 : 0);
-    vector[4 * lane + k % 4] |= static_cast<std::byte>(bit << (k / 4));
+    const int place = byte_place(k % kHalfStep, lane);
+    const int shift = k / kHalfStep * 4 + place / kVectorBytes;
+    vector[place % kVectorBytes] |= static_cast<std::byte>(bit << shift);
   }
 }
 

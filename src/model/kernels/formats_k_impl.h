@@ -168,6 +168,7 @@ struct Q6_K {
   template <int kStep, int kHalf>
   static void unpack(const Packed& packed, int part, Bytes (&w)[4]) {
     const Part& p = packed.parts[part];
+#pragma GCC unroll 4
     for (int g = 0; g < 4; ++g) {
       const int vector = 4 * kHalf + g;
       w[g] = six_bits<kStep>(load_bytes(p.low + (8 * (kStep % 2) + vector) * kVectorBytes),

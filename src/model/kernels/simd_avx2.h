@@ -15,6 +15,7 @@ namespace forerun::kernels::FORERUN_ISA {
 
 constexpr int kLanes = 8;
 constexpr int kMaxRows = 4;
+constexpr int kInputsTogether = 4;
 constexpr int kPrefetchLocality = 3;
 constexpr bool kSignedWeights = false;
 #ifdef FORERUN_AVXVNNI

@@ -14,6 +14,7 @@ namespace forerun::kernels::FORERUN_ISA {
 
 constexpr int kLanes = 16;
 constexpr int kMaxRows = 8;
+constexpr int kInputsTogether = 4;
 // vpdpbusd multiplies unsigned bytes (weights) with signed ones (activations).
 constexpr int kByteBias = 128;
 constexpr bool kSignedWeights = false;

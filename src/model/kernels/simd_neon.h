@@ -1,5 +1,6 @@
-// Vectors of 8 lanes, two registers each, for ARM64 with the dot product extension. See
-// simd_portable.h for what each function is.
+// Vectors of 8 lanes, two registers each, for ARM64 with the dot product extension, and with
+// FORERUN_I8MM defined for the one that multiplies matrices. See simd_portable.h for what
+// each function is.
 #pragma once
 
 #include <arm_neon.h>
@@ -15,6 +16,11 @@ constexpr int kLanes = 8;
 // Four rows have 16 registers of sums; with 8 of weights and one of activations per row
 // that leaves four.
 constexpr int kMaxRows = 4;
+#ifdef FORERUN_I8MM
+constexpr int kInputsTogether = 8;  // see products_pairs_impl.h
+#else
+constexpr int kInputsTogether = 4;
+#endif
 constexpr int kByteBias = 0;
 constexpr bool kSignedWeights = true;
 // Fetching into the first cache, thousands of bytes ahead, leaves a Neoverse V1 a third of

@@ -20,6 +20,9 @@ namespace forerun::kernels::FORERUN_ISA {
 constexpr int kLanes = 4;
 // Rows of activations that one product step keeps in registers.
 constexpr int kMaxRows = 4;
+// Inputs of an output that lie together in a tile: 4, as dot16 wants it, unless products are
+// computed otherwise.
+constexpr int kInputsTogether = 4;
 // Added to 8-bit weights when packed, so that they are unsigned where dot16 wants that.
 constexpr int kByteBias = 0;
 // Whether quants that have an offset become signed weights without one. They are packed as

@@ -28,6 +28,9 @@ namespace avx2 {
 const SimdOps& simd_ops();
 }
 #elif defined(__aarch64__)
+namespace i8mm {
+const SimdOps& simd_ops();
+}
 namespace neon {
 const SimdOps& simd_ops();
 }
@@ -49,6 +52,7 @@ SimdOpsOf ops_named(std::string_view name) {
   if (name == "avxvnni") return avxvnni::simd_ops;
   if (name == "avx2") return avx2::simd_ops;
 #elif defined(__aarch64__)
+  if (name == "i8mm") return i8mm::simd_ops;
   if (name == "neon") return neon::simd_ops;
 #endif
   return portable::simd_ops;
