@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "model/cpu/activation_layout.h"
 #include "model/cpu/chunk_shares.h"
 
 namespace forerun {
@@ -230,7 +231,7 @@ class MergeOp final : public CpuOp {
 
   void run(ggml_tensor* dst, Worker worker) const override {
     const AttentionShape& shape = options_.shape;
-    const ActivationLayout layout{int64_t{shape.n_heads} * shape.head_dim};
+    const ActivationLayout layout{kernels_, int64_t{shape.n_heads} * shape.head_dim, dst->ne[1]};
     const auto rows = visible(options_);
     const ChunkShares shares(rows, shape.n_kv_heads, worker.count);
     const auto n_partials = [&](int64_t row, int64_t h) {
@@ -244,16 +245,19 @@ class MergeOp final : public CpuOp {
       ++heads;
     }
     const int64_t n_units = shape.n_heads / heads;
-    const auto [first, end] = share_of(worker, dst->ne[1] * n_units);
+    const auto [first, end] = share_of(worker, layout.n_bundles() * n_units);
     for (int64_t unit = first; unit < end; ++unit) {
-      const int64_t row = unit / n_units;
+      const int64_t bundle = unit / n_units;
+      const auto [first_row, end_row] = layout.rows_of({.first = bundle, .end = bundle + 1});
       const int64_t head = unit % n_units * heads;
-      for (int64_t h = head; h < head + heads; ++h) {
-        kernels_.merge(row_of<float>(dst->src[0], row) + h * (shape.head_dim + kPartialExtra),
-                       n_partials(row, h), floats_per_chunk(shape), shape.head_dim,
-                       layout.floats(dst, row) + h * shape.head_dim);
+      for (int64_t row = first_row; row < end_row; ++row) {
+        for (int64_t h = head; h < head + heads; ++h) {
+          kernels_.merge(row_of<float>(dst->src[0], row) + h * (shape.head_dim + kPartialExtra),
+                         n_partials(row, h), floats_per_chunk(shape), shape.head_dim,
+                         layout.floats(dst, row) + h * shape.head_dim);
+        }
+        layout.quantize(dst, row, head * shape.head_dim, int64_t{heads} * shape.head_dim);
       }
-      layout.quantize(kernels_, dst, row, head * shape.head_dim, int64_t{heads} * shape.head_dim);
     }
   }
 

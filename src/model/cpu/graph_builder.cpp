@@ -16,9 +16,9 @@ CpuGraphBuilder::CpuGraphBuilder(const GraphParts& parts, const Options& options
     : GraphBuilder(parts), options_(options), ops_(ops) {}
 
 ggml_tensor* CpuGraphBuilder::activations(const ggml_tensor* norm_weight, ggml_tensor* states) {
-  const ActivationLayout layout{states->ne[0]};
-  return ops_.add(context(), norm_op(options_.kernels, norm_weight, config().norm_eps),
-                  layout.output(states->ne[1]), {states});
+  const ActivationLayout layout{options_.kernels, states->ne[0], states->ne[1]};
+  return ops_.add(context(), norm_op(options_.kernels, norm_weight, config().norm_eps), layout.output(),
+                  {states});
 }
 
 CpuGraphBuilder::Product CpuGraphBuilder::product_of(std::vector<Linear> linears, ggml_tensor* x) {
@@ -26,14 +26,10 @@ CpuGraphBuilder::Product CpuGraphBuilder::product_of(std::vector<Linear> linears
   std::vector<ggml_type> converted;  // by source, from the second on
   for (Linear& linear : linears) {
     const PackedMatrix& matrix = *linear.packed;
-    const ActivationLayout layout{matrix.n_in};
+    const ActivationLayout layout{options_.kernels, matrix.n_in, x->ne[1]};
     product.n_out += matrix.n_out;
-    const bool has_format = matrix.format != nullptr;
-    const bool reads_floats =
-        has_format ? matrix.format->operand == Operand::kFloats : matrix.dot_type() == GGML_TYPE_F32;
-    ProductPart part{.linear = linear, .source = 0, .offset = 0};
-    if (has_format && !reads_floats) part.offset = layout.blocks_offset();
-    if (!has_format && !reads_floats) {
+    ProductPart part{.linear = linear, .source = 0};
+    if (matrix.format == nullptr && !matrix.reads_floats()) {
       const auto known = std::find(converted.begin(), converted.end(), matrix.dot_type());
       part.source = 1 + static_cast<int>(known - converted.begin());
       if (known == converted.end()) {
@@ -52,7 +48,7 @@ ggml_tensor* CpuGraphBuilder::multiply(std::vector<Linear> linears, ggml_tensor*
                                        ggml_tensor* residual) {
   Product product = product_of(std::move(linears), x);
   if (residual != nullptr) product.sources.push_back(residual);
-  return ops_.add(context(), product_op(std::move(product.parts), residual != nullptr),
+  return ops_.add(context(), product_op(options_.kernels, std::move(product.parts), residual != nullptr),
                   {GGML_TYPE_F32, product.n_out, x->ne[1]}, std::move(product.sources));
 }
 
@@ -99,17 +95,17 @@ ggml_tensor* CpuGraphBuilder::attend(int layer, ggml_tensor* queries) {
                                 .n_chunks = (parts().n_kv + kAttentionChunk - 1) / kAttentionChunk};
   ggml_tensor* partials = ops_.add(context(), attend_op(options_.kernels, attention),
                                    {GGML_TYPE_F32, partial_floats(attention), n_rows}, {queries});
-  const ActivationLayout layout{config().n_embd_q()};
-  return ops_.add(context(), merge_op(options_.kernels, attention), layout.output(n_rows), {partials});
+  const ActivationLayout layout{options_.kernels, config().n_embd_q(), n_rows};
+  return ops_.add(context(), merge_op(options_.kernels, attention), layout.output(), {partials});
 }
 
 ggml_tensor* CpuGraphBuilder::gated(const MlpWeights& mlp, ggml_tensor* states) {
   Product product = product_of({mlp.gate, mlp.up}, activations(mlp.norm, states));
-  const ActivationLayout layout{config().n_ff};
+  const ActivationLayout layout{options_.kernels, config().n_ff, states->ne[1]};
   const auto activation =
       config().activation == Activation::kGelu ? GateActivation::kGelu : GateActivation::kSilu;
   return ops_.add(context(), gated_op(options_.kernels, activation, product.parts[0], product.parts[1]),
-                  layout.output(states->ne[1]), product.sources);
+                  layout.output(), product.sources);
 }
 
 ggml_tensor* CpuGraphBuilder::contribute(const Linear& linear, ggml_tensor* x,

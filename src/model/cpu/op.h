@@ -4,13 +4,11 @@
 
 #include <ggml.h>
 
-#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <utility>
 #include <vector>
-
-#include "model/kernels/kernels.h"
 
 namespace forerun {
 
@@ -65,35 +63,5 @@ T* row_of(const ggml_tensor* tensor, int64_t row) {
   return reinterpret_cast<T*>(static_cast<std::byte*>(tensor->data) +
                               static_cast<size_t>(row) * tensor->nb[1]);
 }
-
-// A row of activations as products read it: the numbers, and behind them, where their
-// number is a multiple of 32, their quantised blocks. In graphs a tensor of bytes.
-struct ActivationLayout {
-  int64_t n;
-
-  bool has_blocks() const { return n % kActivationBlock == 0; }
-  size_t blocks_offset() const {
-    constexpr size_t kAlignment = 64;
-    return (static_cast<size_t>(n) * sizeof(float) + kAlignment - 1) / kAlignment * kAlignment;
-  }
-  size_t row_bytes() const {
-    return blocks_offset() +
-           (has_blocks() ? static_cast<size_t>(n / kActivationBlock) * sizeof(ActivationBlock) : 0);
-  }
-  float* floats(const ggml_tensor* tensor, int64_t row) const { return row_of<float>(tensor, row); }
-  ActivationBlock* blocks(const ggml_tensor* tensor, int64_t row) const {
-    return reinterpret_cast<ActivationBlock*>(row_of<std::byte>(tensor, row) + blocks_offset());
-  }
-  // Makes the blocks, if there are any, of numbers [first, first + count) of a row; both are
-  // multiples of 32 then.
-  void quantize(const KernelSet& kernels, const ggml_tensor* tensor, int64_t row, int64_t first,
-                int64_t count) const {
-    if (!has_blocks()) return;
-    kernels.quantize(floats(tensor, row) + first, count, blocks(tensor, row) + first / kActivationBlock);
-  }
-  CpuOps::Output output(int64_t n_rows) const {
-    return {.type = GGML_TYPE_I8, .n0 = static_cast<int64_t>(row_bytes()), .n1 = n_rows};
-  }
-};
 
 }  // namespace forerun

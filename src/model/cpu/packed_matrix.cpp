@@ -32,6 +32,10 @@ ggml_type PackedMatrix::dot_type() const {
   return ggml_get_type_traits_cpu(type)->vec_dot_type;
 }
 
+bool PackedMatrix::reads_floats() const {
+  return format != nullptr ? format->operand == Operand::kFloats : dot_type() == GGML_TYPE_F32;
+}
+
 void PackedMatrix::pack(const std::byte* file_rows, int64_t first, int64_t end,
                         std::byte* packed) const {
   const size_t row_bytes = ggml_row_size(type, n_in);
@@ -54,7 +58,7 @@ void PackedMatrix::multiply(int64_t first, int64_t end, const OperandRows& x, fl
                       .n_tiles = n_full,
                       .n_blocks = n_in / format->block_size,
                       .x = x.data,
-                      .x_row_bytes = x.row_bytes,
+                      .x_stride = x.stride,
                       .n_rows = x.n_rows,
                       .y = y,
                       .y_stride = y_stride});
@@ -63,7 +67,7 @@ void PackedMatrix::multiply(int64_t first, int64_t end, const OperandRows& x, fl
 }
 
 void PackedMatrix::multiply_tail(const OperandRows& x, float* y, int64_t y_stride) const {
-  CHECK(lanes <= kMaxLanes);
+  CHECK(lanes <= kMaxLanes && kTailRows % x.rows_together == 0);
   const int64_t tile = n_tiles() - 1;
   float outputs[kTailRows * kMaxLanes];
   for (int row = 0; row < x.n_rows; row += kTailRows) {
@@ -71,8 +75,8 @@ void PackedMatrix::multiply_tail(const OperandRows& x, float* y, int64_t y_strid
     format->multiply({.tiles = data + static_cast<size_t>(tile) * tile_bytes(),
                       .n_tiles = 1,
                       .n_blocks = n_in / format->block_size,
-                      .x = x.data + static_cast<size_t>(row) * x.row_bytes,
-                      .x_row_bytes = x.row_bytes,
+                      .x = x.data + static_cast<size_t>(row / x.rows_together) * x.stride,
+                      .x_stride = x.stride,
                       .n_rows = n_rows,
                       .y = outputs,
                       .y_stride = lanes});
@@ -90,7 +94,7 @@ void PackedMatrix::multiply_by_dots(int64_t first, int64_t end, const OperandRow
     const std::byte* weights = data + static_cast<size_t>(out) * weight_bytes;
     for (int row = 0; row < x.n_rows; ++row) {
       dot(static_cast<int>(n_in), y + row * y_stride, 0, weights, 0,
-          x.data + static_cast<size_t>(row) * x.row_bytes, 0, 1);
+          x.data + static_cast<size_t>(row) * x.stride, 0, 1);
     }
   }
 }

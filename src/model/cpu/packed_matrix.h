@@ -14,10 +14,13 @@
 
 namespace forerun {
 
-// Rows of operands: activations in the form that a matrix wants.
+// Rows of operands: activations in the form that a matrix wants. Blocks for our formats lie
+// in bundles (KernelSet::rows_together), the first row at the beginning of one; of anything
+// else a row is by itself.
 struct OperandRows {
   const std::byte* data;
-  size_t row_bytes;
+  size_t stride;      // from one bundle to the next
+  int rows_together;  // rows of a bundle
   int n_rows;
 };
 
@@ -36,6 +39,8 @@ struct PackedMatrix {
 
   // What ggml's dot product multiplies rows of the file with. Only without a format.
   ggml_type dot_type() const;
+  // Whether it is multiplied with rows of floats.
+  bool reads_floats() const;
 
   // Packs the file's rows of tiles [first, end) to where data will be. Only with a format.
   void pack(const std::byte* file_rows, int64_t first, int64_t end, std::byte* packed) const;

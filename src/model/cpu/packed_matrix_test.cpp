@@ -37,28 +37,29 @@ struct TestMatrix {
     matrix.data = packed.data();
   }
 
-  // Rows of activations in the form that the matrix wants.
-  std::vector<std::byte> operand(const KernelSet& kernels, const std::vector<float>& x, int n_rows,
-                                 size_t& row_bytes) const {
-    const bool floats = matrix.format != nullptr ? matrix.format->operand == Operand::kFloats
-                                                 : matrix.dot_type() == GGML_TYPE_F32;
+  // Rows of activations in the form that the matrix wants, in `rows`. What is no row's is NaNs.
+  OperandRows operand(const KernelSet& kernels, const std::vector<float>& x, int n_rows,
+                      std::vector<std::byte>& rows) const {
+    const bool floats = matrix.reads_floats();
     const auto n_in = static_cast<size_t>(matrix.n_in);
-    row_bytes = floats                     ? n_in * sizeof(float)
-                : matrix.format != nullptr ? n_in / kActivationBlock * sizeof(ActivationBlock)
-                                           : ggml_row_size(matrix.dot_type(), matrix.n_in);
-    std::vector<std::byte> rows(row_bytes * static_cast<size_t>(n_rows));
-    for (size_t r = 0; r < static_cast<size_t>(n_rows); ++r) {
-      const float* row = x.data() + r * n_in;
-      std::byte* to = rows.data() + r * row_bytes;
+    const bool has_blocks = !floats && matrix.format != nullptr;
+    const int together = has_blocks ? kernels.rows_together : 1;
+    const size_t stride = floats       ? n_in * sizeof(float)
+                          : has_blocks ? n_in / kActivationBlock * kernels.activation_bytes
+                                       : ggml_row_size(matrix.dot_type(), matrix.n_in);
+    rows.assign(stride * static_cast<size_t>((n_rows + together - 1) / together), std::byte{0xFF});
+    for (int r = 0; r < n_rows; ++r) {
+      const float* row = x.data() + static_cast<size_t>(r) * n_in;
+      std::byte* to = rows.data() + static_cast<size_t>(r / together) * stride;
       if (floats) {
         std::copy_n(row, n_in, reinterpret_cast<float*>(to));
-      } else if (matrix.format != nullptr) {
-        kernels.quantize(row, matrix.n_in, reinterpret_cast<ActivationBlock*>(to));
+      } else if (has_blocks) {
+        kernels.quantize(row, matrix.n_in, r % together, to);
       } else {
         ggml_get_type_traits_cpu(matrix.dot_type())->from_float(row, to, matrix.n_in);
       }
     }
-    return rows;
+    return {.data = rows.data(), .stride = stride, .rows_together = together, .n_rows = n_rows};
   }
 
   PackedMatrix matrix;
@@ -73,9 +74,8 @@ void expect_multiplies(const KernelSet& kernels, ggml_type type, int64_t n_in, i
   constexpr int kRows = 35;
   const TestMatrix test(kernels, type, n_in, n_out);
   const auto x = random_floats(static_cast<size_t>(kRows * n_in), 2);
-  size_t row_bytes = 0;
-  const auto rows = test.operand(kernels, x, kRows, row_bytes);
-  const OperandRows operand{.data = rows.data(), .row_bytes = row_bytes, .n_rows = kRows};
+  std::vector<std::byte> rows;
+  const OperandRows operand = test.operand(kernels, x, kRows, rows);
   const int64_t stride = n_out + 3;
   constexpr float kUntouched = 1234.0f;
   std::vector<float> y(static_cast<size_t>(kRows * stride), kUntouched);

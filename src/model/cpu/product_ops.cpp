@@ -20,12 +20,12 @@ class NormOp final : public CpuOp {
 
   void run(ggml_tensor* dst, Worker worker) const override {
     const ggml_tensor* states = dst->src[0];
-    const ActivationLayout layout{states->ne[0]};
-    const auto [first, end] = share_of(worker, states->ne[1]);
+    const ActivationLayout layout{kernels_, states->ne[0], states->ne[1]};
+    const auto [first, end] = layout.rows_of(share_of(worker, layout.n_bundles()));
     for (int64_t row = first; row < end; ++row) {
       kernels_.rms_norm(row_of<float>(states, row), data_of(weight_), eps_, layout.n,
                         layout.floats(dst, row));
-      layout.quantize(kernels_, dst, row, 0, layout.n);
+      layout.quantize(dst, row, 0, layout.n);
     }
   }
 
@@ -73,12 +73,17 @@ class NormAddOp final : public CpuOp {
   float eps_;
 };
 
-OperandRows operand_of(const ProductPart& part, const ggml_tensor* dst, int64_t first_row,
-                       int64_t n_rows) {
+OperandRows operand_of(const KernelSet& kernels, const ProductPart& part, const ggml_tensor* dst,
+                       Range rows) {
   const ggml_tensor* source = dst->src[part.source];
-  return {.data = row_of<std::byte>(source, first_row) + part.offset,
-          .row_bytes = source->nb[1],
-          .n_rows = static_cast<int>(n_rows)};
+  const PackedMatrix& matrix = *part.linear.packed;
+  const ActivationLayout layout{kernels, matrix.n_in, source->ne[1]};
+  if (matrix.reads_floats()) return layout.float_rows(source, rows);
+  if (matrix.format != nullptr) return layout.block_rows(source, rows);
+  return {.data = row_of<std::byte>(source, rows.first),
+          .stride = source->nb[1],
+          .rows_together = 1,
+          .n_rows = static_cast<int>(rows.end - rows.first)};
 }
 
 // Scale and bias of outputs [first, end) of one row; y points at the first of them.
@@ -96,8 +101,8 @@ void finish(const Linear& linear, Range outputs, float* y) {
 
 class ProductOp final : public CpuOp {
  public:
-  ProductOp(std::vector<ProductPart> parts, bool adds_residual)
-      : parts_(std::move(parts)), adds_residual_(adds_residual) {
+  ProductOp(const KernelSet& kernels, std::vector<ProductPart> parts, bool adds_residual)
+      : kernels_(kernels), parts_(std::move(parts)), adds_residual_(adds_residual) {
     for (const ProductPart& part : parts_) {
       n_tiles_ += part.linear.packed->n_tiles();
       if (adds_residual_) residual_source_ = std::max(residual_source_, part.source + 1);
@@ -126,7 +131,8 @@ class ProductOp final : public CpuOp {
                         .end = std::min(tiles.end * matrix.lanes, matrix.n_out)};
     offset += outputs.first;
     float* y = static_cast<float*>(dst->data) + offset;
-    matrix.multiply(tiles.first, tiles.end, operand_of(part, dst, 0, n_rows), y, dst->ne[0]);
+    matrix.multiply(tiles.first, tiles.end, operand_of(kernels_, part, dst, {.first = 0, .end = n_rows}),
+                    y, dst->ne[0]);
     for (int64_t row = 0; row < n_rows; ++row, y += dst->ne[0]) {
       finish(part.linear, outputs, y);
       if (!adds_residual_) continue;
@@ -135,6 +141,7 @@ class ProductOp final : public CpuOp {
     }
   }
 
+  const KernelSet& kernels_;
   std::vector<ProductPart> parts_;
   bool adds_residual_;
   int residual_source_ = 0;
@@ -145,19 +152,19 @@ class GatedOp final : public CpuOp {
  public:
   GatedOp(const KernelSet& kernels, GateActivation activation, ProductPart gate, ProductPart up)
       : kernels_(kernels), activation_(activation), gate_(std::move(gate)), up_(std::move(up)) {
-    CHECK(kActivationBlock % kernels.lanes == 0);
+    CHECK(kActivationBlock % kernels.lanes == 0 && kRows % kernels.rows_together == 0);
   }
 
   void run(ggml_tensor* dst, Worker worker) const override {
     // Whole blocks per worker, so that it can quantise what it made.
-    const ActivationLayout layout{gate_.linear.packed->n_out};
+    const ActivationLayout layout{kernels_, gate_.linear.packed->n_out, dst->ne[1]};
     const int64_t n_units = (layout.n + kActivationBlock - 1) / kActivationBlock;
     const auto [first, end] = share_of(worker, n_units);
     for (int64_t unit = first; unit < end; unit += kUnits) {
       const Range outputs{.first = unit * kActivationBlock,
                           .end = std::min(std::min(unit + kUnits, end) * kActivationBlock, layout.n)};
       for (int64_t row = 0; row < dst->ne[1]; row += kRows) {
-        compute(dst, layout, outputs, row, std::min<int64_t>(kRows, dst->ne[1] - row));
+        compute(dst, layout, outputs, {.first = row, .end = std::min(row + kRows, dst->ne[1])});
       }
     }
   }
@@ -168,24 +175,23 @@ class GatedOp final : public CpuOp {
   static constexpr int kRows = 16;
   static constexpr int64_t kOutputs = kUnits * kActivationBlock;
 
-  void compute(ggml_tensor* dst, const ActivationLayout& layout, Range outputs, int64_t first_row,
-               int64_t n_rows) const {
+  void compute(ggml_tensor* dst, const ActivationLayout& layout, Range outputs, Range rows) const {
     std::array<float, static_cast<size_t>(kRows * kOutputs)> gates;
     std::array<float, static_cast<size_t>(kRows * kOutputs)> ups;
-    const int64_t n = outputs.end - outputs.first;
+    const int64_t n = outputs.end - outputs.first, n_rows = rows.end - rows.first;
     const auto project = [&](const ProductPart& part, float* y) {
       const PackedMatrix& matrix = *part.linear.packed;
       matrix.multiply(outputs.first / matrix.lanes, (outputs.end + matrix.lanes - 1) / matrix.lanes,
-                      operand_of(part, dst, first_row, n_rows), y, kOutputs);
+                      operand_of(kernels_, part, dst, rows), y, kOutputs);
       for (int64_t r = 0; r < n_rows; ++r) finish(part.linear, outputs, y + r * kOutputs);
     };
     project(gate_, gates.data());
     project(up_, ups.data());
     for (int64_t r = 0; r < n_rows; ++r) {
-      const int64_t row = first_row + r;
+      const int64_t row = rows.first + r;
       kernels_.gate(activation_, gates.data() + r * kOutputs, ups.data() + r * kOutputs, n,
                     layout.floats(dst, row) + outputs.first);
-      layout.quantize(kernels_, dst, row, outputs.first, n);
+      layout.quantize(dst, row, outputs.first, n);
     }
   }
 
@@ -209,8 +215,9 @@ std::unique_ptr<CpuOp> norm_add_op(const KernelSet& kernels, const ggml_tensor* 
   return std::make_unique<NormAddOp>(kernels, weight, eps);
 }
 
-std::unique_ptr<CpuOp> product_op(std::vector<ProductPart> parts, bool adds_residual) {
-  return std::make_unique<ProductOp>(std::move(parts), adds_residual);
+std::unique_ptr<CpuOp> product_op(const KernelSet& kernels, std::vector<ProductPart> parts,
+                                  bool adds_residual) {
+  return std::make_unique<ProductOp>(kernels, std::move(parts), adds_residual);
 }
 
 std::unique_ptr<CpuOp> gated_op(const KernelSet& kernels, GateActivation activation, ProductPart gate,

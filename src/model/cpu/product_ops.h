@@ -7,6 +7,7 @@
 #include <memory>
 #include <vector>
 
+#include "model/cpu/activation_layout.h"
 #include "model/cpu/op.h"
 #include "model/cpu/packed_matrix.h"
 #include "model/weights.h"
@@ -22,17 +23,17 @@ std::unique_ptr<CpuOp> convert_op(ActivationLayout layout, ggml_type type);
 // norm(x) * weight + residual; sources: x, residual.
 std::unique_ptr<CpuOp> norm_add_op(const KernelSet& kernels, const ggml_tensor* weight, float eps);
 
-// One matrix of a product and where its operand is: a source of the node, and the
-// offset in a row of it.
+// One matrix of a product and the source of the node that it is multiplied with: activations
+// (ActivationLayout), or what convert_op() makes of them.
 struct ProductPart {
   Linear linear;
   int source;
-  size_t offset;
 };
 
 // The outputs of all parts one after another. The last source is a residual to add, if
 // `adds_residual`.
-std::unique_ptr<CpuOp> product_op(std::vector<ProductPart> parts, bool adds_residual);
+std::unique_ptr<CpuOp> product_op(const KernelSet& kernels, std::vector<ProductPart> parts,
+                                  bool adds_residual);
 
 // Activations of activation(gate(x)) * up(x).
 std::unique_ptr<CpuOp> gated_op(const KernelSet& kernels, GateActivation activation, ProductPart gate,

@@ -105,7 +105,8 @@ struct HeadCells {
   __attribute__((always_inline)) void fetch_ahead_of(int i) const {
     if (first_position + i + kPrefetchCells >= row.end) return;
     const std::byte* ahead = (*this)[i + kPrefetchCells];
-    for (size_t byte = 0; byte < bytes; byte += kCacheLine) __builtin_prefetch(ahead + byte);
+    for (size_t byte = 0; byte < bytes; byte += kCacheLine)
+      __builtin_prefetch(ahead + byte, 0, kPrefetchLocality);
   }
 };
 

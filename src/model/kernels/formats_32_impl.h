@@ -1,7 +1,7 @@
 // The weight types with blocks of 32: Q4_0, Q4_1, Q5_0, Q5_1, Q8_0.
 //
-// Vector g of the packed 4-bit quants has inputs 4 * g to 4 * g + 3 of every output in
-// its low nibbles and those 16 further on in the high ones, as the file pairs them, so
+// Packed 4-bit quants have inputs 0 to 15 of every output, in the order of byte_place(), in
+// their low nibbles and those 16 further on in the high ones, as the file pairs them, so
 // that packing them is copying words.
 #pragma once
 
@@ -11,10 +11,10 @@ namespace forerun::kernels::FORERUN_ISA {
 
 constexpr int kNibbleVectors = 4;
 
-// Word i of `source` becomes that of `lane` in vector i.
+// Puts words of `source`, 4 inputs each, where byte_place() has those of `lane`.
 inline void copy_words(const void* source, int n_words, int lane, std::byte* vectors) {
   for (int i = 0; i < n_words; ++i) {
-    memcpy(vectors + i * kVectorBytes + 4 * lane, static_cast<const std::byte*>(source) + 4 * i, 4);
+    memcpy(vectors + byte_place(4 * i, lane), static_cast<const std::byte*>(source) + 4 * i, 4);
   }
 }
 
@@ -38,9 +38,11 @@ struct BlocksOf32 {
   }
 };
 
+// Signed weights (kSignedWeights) are 16 times too large, and the scale as much smaller,
+// which is exact. Inverting a nibble's upper bit takes 8 away from a signed one.
 struct Q4_0 : BlocksOf32 {
   static constexpr ggml_type kType = GGML_TYPE_Q4_0;
-  static constexpr int kOffset = 8, kMaxWeight = 15;
+  static constexpr int kOffset = kSignedWeights ? 0 : 8, kMaxWeight = kSignedWeights ? 255 : 15;
   static constexpr bool kHasMinimum = false;
 
   struct Source {
@@ -54,11 +56,24 @@ struct Q4_0 : BlocksOf32 {
 
   static void pack(const Source& source, int lane, Packed& packed) {
     packed.d[lane] = source.d;
-    copy_words(source.quants, kNibbleVectors, lane, packed.quants);
+    uint8_t quants[16];
+    for (int i = 0; i < 16; ++i) quants[i] = source.quants[i] ^ (kSignedWeights ? 0x88 : 0);
+    copy_words(quants, kNibbleVectors, lane, packed.quants);
   }
   template <int kStep, int kHalf>
   static void unpack(const Packed& packed, int /*part*/, Bytes (&w)[4]) {
-    for (int g = 0; g < 4; ++g) w[g] = nibbles<kHalf>(packed.quants, g);
+    for (int g = 0; g < 4; ++g) {
+      if constexpr (kSignedWeights) {
+        w[g] = bits<4 * kHalf - 4, 0xF0>(load_bytes(packed.quants + g * kVectorBytes));
+      } else {
+        w[g] = nibbles<kHalf>(packed.quants, g);
+      }
+    }
+  }
+  template <int kStep, int kHalf>
+  static Floats scale(const Packed& packed, int /*part*/) {
+    const Floats d = load_half(packed.d);
+    return kSignedWeights ? mul(d, broadcast(0x1p-4f)) : d;
   }
 };
 
@@ -87,25 +102,28 @@ struct Q4_1 : BlocksOf32 {
   }
 };
 
-// The fifth bits of 32 quants are one vector: bit g of its byte 4 * lane + j belongs to
-// input 4 * g + j. (In the file bit k is that of input k.)
+// The fifth bits of 32 quants are one vector: bit 4 * h + g of a byte belongs to the byte at
+// the same place in vector g of half h of the weights. (In the file bit k is that of input
+// k.) They are inverted where five_bits wants that.
 inline void pack_fifth_bits(const uint8_t (&source)[4], int lane, std::byte* vector) {
   for (int k = 0; k < 32; ++k) {
-    const int bit = (source[k / 8] >> (k % 8)) & 1;
-    vector[4 * lane + k % 4] |= static_cast<std::byte>(bit << (k / 4));
+    const int bit = ((source[k / 8] >> (k % 8)) & 1) ^ (kFifthOffset != 0 ? 1 : 0);
+    const int place = byte_place(k % kHalfStep, lane);
+    const int shift = k / kHalfStep * 4 + place / kVectorBytes;
+    vector[place % kVectorBytes] |= static_cast<std::byte>(bit << shift);
   }
 }
 
 // Four vectors of weights: nibbles of `low` and fifth bits.
 template <int kNibble, int kHalf, int kGroup = 0>
 inline void unpack_five_bits(const std::byte* low, Bytes fifth, Bytes (&w)[4]) {
-  w[kGroup] = either(nibbles<kNibble>(low, kGroup), bits<4 * kHalf + kGroup - 4, 0x10>(fifth));
+  w[kGroup] = five_bits<kNibble, 4 * kHalf + kGroup>(load_bytes(low + kGroup * kVectorBytes), fifth);
   if constexpr (kGroup < 3) unpack_five_bits<kNibble, kHalf, kGroup + 1>(low, fifth, w);
 }
 
 struct Q5_0 : BlocksOf32 {
   static constexpr ggml_type kType = GGML_TYPE_Q5_0;
-  static constexpr int kOffset = 16, kMaxWeight = 31;
+  static constexpr int kOffset = 16 - kFifthOffset, kMaxWeight = 31;
   static constexpr bool kHasMinimum = false;
 
   struct Source {
@@ -132,7 +150,7 @@ struct Q5_0 : BlocksOf32 {
 
 struct Q5_1 : BlocksOf32 {
   static constexpr ggml_type kType = GGML_TYPE_Q5_1;
-  static constexpr int kOffset = 0, kMaxWeight = 31;
+  static constexpr int kOffset = -kFifthOffset, kMaxWeight = 31;
   static constexpr bool kHasMinimum = true;
 
   struct Source {

@@ -29,7 +29,8 @@ inline StepScales step_scales(const uint8_t (&packed)[12], int step) {
 }
 
 // What Q4_K and Q5_K share beside the quants. Scales and minimums are products of two
-// factors with few enough bits to be exact.
+// factors with few enough bits to be exact. The file has what is to be subtracted; d_minimum
+// is of the other sign, so that it is added.
 struct PackedSuperScales {
   uint16_t d[kLanes], d_minimum[kLanes];
   uint8_t scales[kSuperSteps][kLanes];
@@ -37,7 +38,7 @@ struct PackedSuperScales {
 
   void pack(uint16_t source_d, uint16_t source_d_minimum, const uint8_t (&source_scales)[12], int lane) {
     d[lane] = source_d;
-    d_minimum[lane] = source_d_minimum;
+    d_minimum[lane] = source_d_minimum ^ 0x8000;
     for (int step = 0; step < kSuperSteps; ++step) {
       const StepScales step_scale = step_scales(source_scales, step);
       scales[step][lane] = step_scale.scale;
@@ -45,14 +46,12 @@ struct PackedSuperScales {
     }
   }
   Floats scale(int step) const { return mul(load_half(d), load_uint8(scales[step])); }
-  Floats minimum(int step) const {
-    return sub(broadcast(0.0f), mul(load_half(d_minimum), load_uint8(minimums[step])));
-  }
+  Floats minimum(int step) const { return mul(load_half(d_minimum), load_uint8(minimums[step])); }
 };
 
 // What Q4_K and Q5_K have in common: parts of 64, a step in each nibble.
 struct SuperBlocksWithMinimum {
-  static constexpr int kBlockSize = kSuperBlock, kPartSteps = 2, kScaleGroup = 32, kOffset = 0;
+  static constexpr int kBlockSize = kSuperBlock, kPartSteps = 2, kScaleGroup = 32;
   static constexpr bool kHasMinimum = true;
 
   template <int kStep, int kHalf, typename Packed>
@@ -67,7 +66,7 @@ struct SuperBlocksWithMinimum {
 
 struct Q4_K : SuperBlocksWithMinimum {
   static constexpr ggml_type kType = GGML_TYPE_Q4_K;
-  static constexpr int kMaxWeight = 15;
+  static constexpr int kOffset = 0, kMaxWeight = 15;
 
   struct Source {
     uint16_t d, d_minimum;
@@ -91,7 +90,7 @@ struct Q4_K : SuperBlocksWithMinimum {
 
 struct Q5_K : SuperBlocksWithMinimum {
   static constexpr ggml_type kType = GGML_TYPE_Q5_K;
-  static constexpr int kMaxWeight = 31;
+  static constexpr int kOffset = -kFifthOffset, kMaxWeight = 31;
 
   struct Source {
     uint16_t d, d_minimum;
@@ -130,11 +129,13 @@ struct Q5_K : SuperBlocksWithMinimum {
 };
 
 // Two parts of 128. Step i of a part has its low 4 bits in nibbles i / 2 of the low vectors
-// 8 * (i % 2) and following, its upper 2 bits in bits 2 * i of the high ones.
+// 8 * (i % 2) and following, its upper 2 bits in bits 2 * i of the high ones. Signed weights
+// (kSignedWeights) are 4 times too large, and the scale as much smaller, which is exact.
+// Inverting a quant's upper bit takes 32 away from a signed one.
 struct Q6_K {
   static constexpr ggml_type kType = GGML_TYPE_Q6_K;
   static constexpr int kBlockSize = kSuperBlock, kPartSteps = 4, kScaleGroup = 16;
-  static constexpr int kOffset = 32, kMaxWeight = 63;
+  static constexpr int kOffset = kSignedWeights ? 0 : 32, kMaxWeight = kSignedWeights ? 255 : 63;
   static constexpr bool kHasMinimum = false;
 
   struct Source {
@@ -158,22 +159,27 @@ struct Q6_K {
     for (int part = 0; part < 2; ++part) {
       Part& p = packed.parts[part];
       copy_words(source.low[part], 16, lane, p.low);
-      copy_words(source.high[part], 8, lane, p.high);
+      uint8_t high[32];
+      for (int i = 0; i < 32; ++i) high[i] = source.high[part][i] ^ (kSignedWeights ? 0xAA : 0);
+      copy_words(high, 8, lane, p.high);
       for (int i = 0; i < 8; ++i) p.scales[i][lane] = source.scales[part][i];
     }
   }
   template <int kStep, int kHalf>
   static void unpack(const Packed& packed, int part, Bytes (&w)[4]) {
     const Part& p = packed.parts[part];
+#pragma GCC unroll 4
     for (int g = 0; g < 4; ++g) {
-      const Bytes low = nibbles<kStep / 2>(p.low, 8 * (kStep % 2) + 4 * kHalf + g);
-      const Bytes high = load_bytes(p.high + (4 * kHalf + g) * kVectorBytes);
-      w[g] = either(low, bits<2 * kStep - 4, 0x30>(high));
+      const int vector = 4 * kHalf + g;
+      w[g] = six_bits<kStep>(load_bytes(p.low + (8 * (kStep % 2) + vector) * kVectorBytes),
+                             load_bytes(p.high + vector * kVectorBytes));
     }
   }
   template <int kStep, int kHalf>
   static Floats scale(const Packed& packed, int part) {
-    return mul(load_half(packed.d), load_int8(packed.parts[part].scales[2 * kStep + kHalf]));
+    const Floats d = load_half(packed.d);
+    return mul(kSignedWeights ? mul(d, broadcast(0x1p-2f)) : d,
+               load_int8(packed.parts[part].scales[2 * kStep + kHalf]));
   }
 };
 

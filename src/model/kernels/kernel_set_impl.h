@@ -20,9 +20,11 @@ const KernelSet& kernel_set() {
   static constexpr KernelSet kSet{
       .name = FORERUN_NAME(FORERUN_ISA),
       .lanes = kLanes,
+      .rows_together = RowsBlock::kRows,
+      .activation_bytes = sizeof(RowsBlock),
       .formats = kFormats,
       .rms_norm = rms_norm,
-      .quantize = quantize,
+      .quantize = quantize<RowsBlock>,
       .gate = gate,
       .attend = attend,
       .attention_scratch_floats = attention_scratch_floats,

@@ -24,6 +24,9 @@ const KernelSet& kernel_set();
 namespace avx2 {
 const KernelSet& kernel_set();
 }
+namespace i8mm {
+const KernelSet& kernel_set();
+}
 namespace neon {
 const KernelSet& kernel_set();
 }
@@ -47,7 +50,10 @@ std::vector<const KernelSet*> detect() {
     sets.push_back(&avx2::kernel_set());
   }
 #elif defined(__aarch64__)
-  if (getauxval(AT_HWCAP) & HWCAP_ASIMDDP) sets.push_back(&neon::kernel_set());
+  if (getauxval(AT_HWCAP) & HWCAP_ASIMDDP) {
+    if (getauxval(AT_HWCAP2) & HWCAP2_I8MM) sets.push_back(&i8mm::kernel_set());
+    sets.push_back(&neon::kernel_set());
+  }
 #endif
   sets.push_back(&portable::kernel_set());
   return sets;

@@ -33,23 +33,37 @@ struct ActivationBlock {
   float scaled_sum;        // scale * sum
   int32_t sum;             // of q
   int32_t first_half_sum;  // of the first 16 of q
+  static constexpr int kRows = 1;
 };
 
-// What a weight format is multiplied with.
+// The same of two rows, for instructions that multiply pairs of them: numbers of the first
+// row twice, then those of the second.
+struct ActivationPair {
+  int8_t q[4][2][8];  // 8 inputs of the first row, then of the second
+  float scale[4];
+  float scaled_sum[4];
+  int32_t sum[4];
+  static constexpr int kRows = 2;
+};
+
+// What a weight format is multiplied with. Blocks are those of one row, or of a bundle of
+// rows that lie together (KernelSet::rows_together).
 enum class Operand {
-  kBlocks,  // ActivationBlock[n_in / 32]
+  kBlocks,  // ActivationBlock[n_in / 32] or ActivationPair[n_in / 32]
   kFloats,  // float[n_in]
 };
 
 // Multiplies `n_tiles` tiles of packed weights with `n_rows` rows of activations (any
 // number; few is what it is made for):
 //   y[row * y_stride + tile * lanes + lane]
+// The first row is the first of its bundle. What the last bundle has beyond the rows may
+// be anything.
 struct ProductArgs {
   const std::byte* tiles;  // the first of them
   int64_t n_tiles;
   int64_t n_blocks;  // of WeightFormat::block_size along n_in
   const std::byte* x;
-  size_t x_row_bytes;
+  size_t x_stride;  // bytes from one bundle of blocks, or one row of floats, to the next
   int n_rows;
   float* y;
   int64_t y_stride;
@@ -122,14 +136,17 @@ struct AttentionArgs {
 };
 
 struct KernelSet {
-  const char* name;  // "avx512", "avxvnni", "avx2", "neon", "portable"
+  const char* name;  // "avx512", "avxvnni", "avx2", "i8mm", "neon", "portable"
   int lanes;
+  int rows_together;        // rows of a bundle, whose blocks lie together
+  size_t activation_bytes;  // of 32 inputs of a bundle
   std::span<const WeightFormat> formats;
 
   // y = x / rms(x) * weight over n floats; weight may be nullptr (no factor).
   void (*rms_norm)(const float* x, const float* weight, float eps, int64_t n, float* y);
-  // n is a multiple of 32.
-  void (*quantize)(const float* x, int64_t n, ActivationBlock* blocks);
+  // Rounds n numbers, a multiple of 32, of row `place` of a bundle. Of the blocks it writes
+  // nothing but what is that row's.
+  void (*quantize)(const float* x, int64_t n, int place, std::byte* blocks);
   // y = activation(gate) * up
   void (*gate)(GateActivation activation, const float* gate, const float* up, int64_t n, float* y);
 

@@ -37,6 +37,11 @@ namespace forerun::kernels::FORERUN_ISA {
 constexpr int kVectorBytes = 4 * kLanes;
 constexpr int kHalfStep = kActivationBlock / 2;
 
+// Where the quant of input k lies among those of all outputs of a tile, a byte each.
+constexpr int byte_place(int k, int lane) {
+  return k / kInputsTogether * kInputsTogether * kLanes + lane * kInputsTogether + k % kInputsTogether;
+}
+
 // Sums of integers begin at the bits of this number, and are then the bits of
 // kSumBase + sum, as long as |sum| < 2^22. An fma takes kSumBase away again while it
 // multiplies, which saves a conversion: kSumBase * scale is exact, since scales have no
@@ -47,13 +52,13 @@ constexpr int32_t kSumBaseBits = 0x4B400000;
 // Rows of activations to be multiplied at once, at the same block.
 struct RowGroup {
   const std::byte* data;
-  size_t row_bytes;
+  size_t stride;  // from row to row
 
   const ActivationBlock& block(int row, int step) const {
-    return reinterpret_cast<const ActivationBlock*>(data + row * row_bytes)[step];
+    return reinterpret_cast<const ActivationBlock*>(data + row * stride)[step];
   }
   float number(int row, int64_t k) const {
-    return reinterpret_cast<const float*>(data + row * row_bytes)[k];
+    return reinterpret_cast<const float*>(data + row * stride)[k];
   }
 };
 
@@ -117,7 +122,7 @@ class Prefetcher {
 
   void fetch(int n_parts) {
     until_ += n_parts * bytes_per_part_;
-    for (; next_ < until_; next_ += kLineBytes) __builtin_prefetch(next_);
+    for (; next_ < until_; next_ += kLineBytes) __builtin_prefetch(next_, 0, kPrefetchLocality);
   }
 
  private:
@@ -140,9 +145,11 @@ struct GroupArgs {
 // Quantised weights times ActivationBlocks.
 template <typename Format>
 struct BlockProduct {
+  using Block = ActivationBlock;
   static constexpr Operand kOperand = Operand::kBlocks;
+  static constexpr int kRowsTogether = Block::kRows;
   static constexpr int kParts = Format::kBlockSize / kActivationBlock / Format::kPartSteps;
-  static constexpr size_t kPartOperandBytes = Format::kPartSteps * sizeof(ActivationBlock);
+  static constexpr size_t kPartOperandBytes = Format::kPartSteps * sizeof(Block);
   static constexpr int kMaxGroup = kMaxRows;
 
   template <int kRows>
@@ -172,6 +179,7 @@ struct BlockProduct {
 template <typename Format>
 struct FloatProduct {
   static constexpr Operand kOperand = Operand::kFloats;
+  static constexpr int kRowsTogether = 1;
   static constexpr int kParts = 1;
   static constexpr size_t kPartOperandBytes = sizeof(float);
   static constexpr int kChains = 4;
@@ -215,9 +223,18 @@ inline void multiply_group(int n_rows, const GroupArgs& args) {
   if constexpr (kRows > 1) multiply_group<Product, kRows - 1>(n_rows, args);
 }
 
-// Part i of `n` things in `n_parts` nearly equal ones begins here.
-inline int part_begin(int n, int n_parts, int i) {
-  return static_cast<int>(static_cast<int64_t>(n) * i / n_parts);
+// Bundles of rows that lie together.
+template <typename Product>
+inline int count_bundles(int n_rows) {
+  return (n_rows + Product::kRowsTogether - 1) / Product::kRowsTogether;
+}
+
+// Part i of rows in `n_parts` nearly equal ones begins here, with a bundle.
+template <typename Product>
+inline int part_begin(int n_rows, int n_parts, int i) {
+  const int64_t n_bundles = count_bundles<Product>(n_rows);
+  const int begin = static_cast<int>(n_bundles * i / n_parts) * Product::kRowsTogether;
+  return begin < n_rows ? begin : n_rows;
 }
 
 // So many bytes of activations, and of weights beside them, stay in the second cache.
@@ -240,12 +257,13 @@ inline void multiply_rows(const ProductArgs& args, int first_row, int n_rows) {
     const std::byte* tiles = args.tiles + first * tile_bytes;
     const std::byte* ahead = tiles + n_tiles * tile_bytes;
     for (int g = 0; g < n_groups; ++g) {
-      const int begin = first_row + part_begin(n_rows, n_groups, g);
-      const int end = first_row + part_begin(n_rows, n_groups, g + 1);
+      const int begin = first_row + part_begin<Product>(n_rows, n_groups, g);
+      const int end = first_row + part_begin<Product>(n_rows, n_groups, g + 1);
+      const std::byte* x = args.x + begin / Product::kRowsTogether * args.x_stride;
       for (int64_t t = 0; t < n_tiles; ++t) {
         multiply_group<Product>(end - begin, {.tile = tiles + t * tile_bytes,
                                               .n_blocks = args.n_blocks,
-                                              .x = {args.x + begin * args.x_row_bytes, args.x_row_bytes},
+                                              .x = {x, args.x_stride},
                                               .ahead = Prefetcher(ahead, fetched),
                                               .y = args.y + begin * args.y_stride + (first + t) * kLanes,
                                               .y_stride = args.y_stride});
@@ -257,13 +275,15 @@ inline void multiply_rows(const ProductArgs& args, int first_row, int n_rows) {
 
 template <typename Format, typename Product>
 void multiply(const ProductArgs& args) {
-  const size_t rows_bytes = args.n_rows * args.n_blocks * Product::kParts * Product::kPartOperandBytes;
+  const size_t bundle_bytes = args.n_blocks * Product::kParts * Product::kPartOperandBytes;
+  const size_t rows_bytes = count_bundles<Product>(args.n_rows) * bundle_bytes;
   const size_t n_wanted = (rows_bytes + kCachedRows - 1) / kCachedRows;
   const int n_groups = (args.n_rows + Product::kMaxGroup - 1) / Product::kMaxGroup;
   const int n_chunks = n_wanted < static_cast<size_t>(n_groups) ? static_cast<int>(n_wanted) : n_groups;
   for (int c = 0; c < n_chunks; ++c) {
-    const int begin = part_begin(args.n_rows, n_chunks, c);
-    multiply_rows<Format, Product>(args, begin, part_begin(args.n_rows, n_chunks, c + 1) - begin);
+    const int begin = part_begin<Product>(args.n_rows, n_chunks, c);
+    const int end = part_begin<Product>(args.n_rows, n_chunks, c + 1);
+    multiply_rows<Format, Product>(args, begin, end - begin);
   }
 }
 

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "model/kernels/activation_fixtures.h"
 #include "model/kernels/kernels.h"
 
 namespace forerun {
@@ -189,7 +190,8 @@ Product product(ggml_type type, const uint8_t* row, const float* x, int64_t n_in
   return {.value = (chains[0] + chains[1]) + (chains[2] + chains[3]), .magnitude = magnitude};
 }
 
-// Rows of activations in the form that a type is multiplied with, with a gap after each.
+// Rows of activations that a type is multiplied with: each by itself, whatever sets put
+// together.
 struct Operands {
   Operand operand;
   int64_t n_in;
@@ -197,8 +199,7 @@ struct Operands {
   std::vector<std::byte> data = {};
 
   size_t row_bytes() const {
-    return operand == Operand::kBlocks ? (n_in / 32 + 1) * sizeof(ActivationBlock)
-                                       : (n_in + 1) * sizeof(float);
+    return operand == Operand::kBlocks ? n_in / 32 * sizeof(ActivationBlock) : n_in * sizeof(float);
   }
   std::byte* row(int r) { return data.data() + r * row_bytes(); }
   const std::byte* row(int r) const { return data.data() + r * row_bytes(); }
@@ -207,6 +208,31 @@ struct Operands {
     return reinterpret_cast<const T*>(row(r));
   }
 };
+
+// Rows as a set of kernels wants them: in bundles, with a gap after each. All bytes that are
+// no row's are `rest`.
+struct LaidOut {
+  LaidOut(const KernelSet& kernels, const Operands& x, int first_row, int n_rows, std::byte rest) {
+    const bool is_blocks = x.operand == Operand::kBlocks;
+    const int together = is_blocks ? kernels.rows_together : 1;
+    const size_t block_bytes = is_blocks ? kernels.activation_bytes : sizeof(float);
+    const int64_t n_blocks = is_blocks ? x.n_in / 32 : x.n_in;
+    stride = (n_blocks + 1) * block_bytes;
+    data.assign((n_rows + together - 1) / together * stride, rest);
+    for (int r = 0; r < n_rows; ++r) {
+      std::byte* to = data.data() + r / together * stride;
+      if (!is_blocks) std::memcpy(to, x.row(first_row + r), x.row_bytes());
+      for (int64_t i = 0; is_blocks && i < n_blocks; ++i) {
+        put_block(kernels, x.row_as<ActivationBlock>(first_row + r)[i], r % together,
+                  to + i * block_bytes);
+      }
+    }
+  }
+
+  std::vector<std::byte> data;
+  size_t stride;
+};
+constexpr std::byte kNaNs{0xFF};  // as floats; -1 as integers
 
 ActivationBlock make_block(const int8_t* q, float scale) {
   ActivationBlock block{};
@@ -270,7 +296,10 @@ Outputs expected_outputs(const Matrix& matrix, const Operands& x) {
 class Packed {
  public:
   Packed(const KernelSet& kernels, const Matrix& matrix)
-      : lanes_(kernels.lanes), n_out_(matrix.n_out), format_(*find_format(kernels, matrix.type)) {
+      : kernels_(kernels),
+        lanes_(kernels.lanes),
+        n_out_(matrix.n_out),
+        format_(*find_format(kernels, matrix.type)) {
     n_blocks_ = matrix.n_in / format_.block_size;
     const size_t tile_bytes = n_blocks_ * format_.block_bytes;
     tiles_.assign(n_tiles() * tile_bytes, std::byte{0xA5});
@@ -281,15 +310,16 @@ class Packed {
     }
   }
 
-  Outputs multiply(const Operands& x, int first_row, int n_rows) const {
+  Outputs multiply(const Operands& x, int first_row, int n_rows, std::byte rest = kNaNs) const {
     constexpr float kUntouched = 12345.0f;
+    const LaidOut rows(kernels_, x, first_row, n_rows, rest);
     const int64_t stride = n_tiles() * lanes_ + 3;
     std::vector<float> padded(stride * n_rows, kUntouched);
     format_.multiply({.tiles = tiles_.data(),
                       .n_tiles = n_tiles(),
                       .n_blocks = n_blocks_,
-                      .x = x.row(first_row),
-                      .x_row_bytes = x.row_bytes(),
+                      .x = rows.data.data(),
+                      .x_stride = rows.stride,
                       .n_rows = n_rows,
                       .y = padded.data(),
                       .y_stride = stride});
@@ -307,6 +337,7 @@ class Packed {
  private:
   int64_t n_tiles() const { return (n_out_ + lanes_ - 1) / lanes_; }
 
+  const KernelSet& kernels_;
   int lanes_;
   int64_t n_out_;
   int64_t n_blocks_;
@@ -408,6 +439,49 @@ TEST(Products, HaveTheBitsOfTheDefinitionForManyRows) {
     for_each_set([&](const KernelSet& kernels) {
       const Outputs y = Packed(kernels, matrix).multiply(x, 0, kRows);
       ASSERT_NO_FATAL_FAILURE(expect_same_bits(y.data(), expected.data(), y.size()));
+    });
+  });
+}
+
+// Few of such long rows stay in a cache.
+TEST(Products, HaveTheBitsOfTheDefinitionForAnyNumberOfLongRows) {
+  constexpr int kRows = 17, kOutputs = 9;
+  std::mt19937 random(7);
+  for (const ggml_type type : {GGML_TYPE_Q4_1, GGML_TYPE_Q8_0, GGML_TYPE_Q6_K, GGML_TYPE_F32}) {
+    SCOPED_TRACE(ggml_type_name(type));
+    const Matrix matrix = random_matrix(type, 64 * 1024, kOutputs, random);
+    const Operands x = random_operands(type, matrix.n_in, kRows, random);
+    const Outputs expected = expected_outputs(matrix, x);
+    for_each_set([&](const KernelSet& kernels) {
+      const Packed packed(kernels, matrix);
+      for (int n_rows = 1; n_rows <= kRows; ++n_rows) {
+        SCOPED_TRACE(n_rows);
+        const Outputs y = packed.multiply(x, 0, n_rows);
+        ASSERT_EQ(y.size(), static_cast<size_t>(n_rows * kOutputs));
+        ASSERT_NO_FATAL_FAILURE(expect_same_bits(y.data(), expected.data(), y.size()));
+      }
+    });
+  }
+}
+
+// What lies in a bundle beside the last row, or behind a row, has no part in any output.
+TEST(Products, BytesThatAreNoRowsChangeNothing) {
+  constexpr int kRows = 9;
+  std::mt19937 random(8);
+  for_each_type([&](ggml_type type) {
+    const Matrix matrix = random_matrix(type, 512, 19, random);
+    const Operands x = random_operands(type, matrix.n_in, kRows, random);
+    const Outputs expected = expected_outputs(matrix, x);
+    for_each_set([&](const KernelSet& kernels) {
+      const Packed packed(kernels, matrix);
+      for (int n_rows = 1; n_rows <= kRows; ++n_rows) {
+        for (const std::byte rest : {std::byte{0}, std::byte{0x7F}, std::byte{0x80}, kNaNs}) {
+          SCOPED_TRACE(std::to_string(n_rows) + " rows among " +
+                       std::to_string(std::to_integer<int>(rest)));
+          const Outputs y = packed.multiply(x, 0, n_rows, rest);
+          ASSERT_NO_FATAL_FAILURE(expect_same_bits(y.data(), expected.data(), y.size()));
+        }
+      }
     });
   });
 }

@@ -68,7 +68,7 @@ inline void rms_norm(const float* x, const float* weight, float eps, int64_t n, 
 //
 // Numbers that are not finite make a scale that is not, or are lost; integers always
 // stay within +-127.
-inline void quantize_block(const float* x, ActivationBlock& block) {
+inline void quantize_block(const float* x, int /*place*/, ActivationBlock& block) {
   constexpr int kVectors = kActivationBlock / kLanes;
   Floats v[kVectors];
   Floats largest = broadcast(0.0f);
@@ -94,8 +94,23 @@ inline void quantize_block(const float* x, ActivationBlock& block) {
   block.scaled_sum = block.scale * static_cast<float>(block.sum);
 }
 
-inline void quantize(const float* x, int64_t n, ActivationBlock* blocks) {
-  for (int64_t i = 0; i < n / kActivationBlock; ++i) quantize_block(x + i * kActivationBlock, blocks[i]);
+inline void quantize_block(const float* x, int place, ActivationPair& pair) {
+  ActivationBlock block;
+  quantize_block(x, 0, block);
+  for (int i = 0; i < 4; ++i) memcpy(pair.q[i][place], block.q + 8 * i, 8);
+  for (int i = 2 * place; i < 2 * place + 2; ++i) {
+    pair.scale[i] = block.scale;
+    pair.scaled_sum[i] = block.scaled_sum;
+    pair.sum[i] = block.sum;
+  }
+}
+
+template <typename Block>
+void quantize(const float* x, int64_t n, int place, std::byte* blocks) {
+  auto* to = reinterpret_cast<Block*>(blocks);
+  for (int64_t i = 0; i < n / kActivationBlock; ++i) {
+    quantize_block(x + i * kActivationBlock, place, to[i]);
+  }
 }
 
 // x / (1 + exp(-x))

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "model/kernels/activation_fixtures.h"
 #include "model/kernels/kernels.h"
 
 namespace forerun {
@@ -34,9 +35,16 @@ class RowsTest : public testing::TestWithParam<const KernelSet*> {
     kernels().gate(activation, gate.data(), up.data(), static_cast<int64_t>(gate.size()), y.data());
     return y;
   }
-  std::vector<ActivationBlock> quantized(const std::vector<float>& x) const {
-    std::vector<ActivationBlock> blocks(x.size() / kActivationBlock);
-    kernels().quantize(x.data(), static_cast<int64_t>(x.size()), blocks.data());
+  std::vector<ActivationBlock> quantized(const std::vector<float>& x, int place = 0) const {
+    std::vector<std::byte> bundle(x.size() / kActivationBlock * kernels().activation_bytes);
+    kernels().quantize(x.data(), static_cast<int64_t>(x.size()), place, bundle.data());
+    return blocks_of(bundle, place);
+  }
+  std::vector<ActivationBlock> blocks_of(const std::vector<std::byte>& bundle, int place) const {
+    std::vector<ActivationBlock> blocks;
+    for (size_t at = 0; at < bundle.size(); at += kernels().activation_bytes) {
+      blocks.push_back(get_block(kernels(), bundle.data() + at, place));
+    }
     return blocks;
   }
 
@@ -118,10 +126,36 @@ std::vector<float> blocks_to_quantize(std::mt19937& rng) {
 
 TEST_P(RowsTest, QuantizesAsDefined) {
   const std::vector<float> x = blocks_to_quantize(rng_);
-  const std::vector<ActivationBlock> blocks = quantized(x);
-  for (size_t b = 0; b < blocks.size(); ++b) {
-    check_block(x.data() + b * kActivationBlock, blocks[b]);
-    if (HasFatalFailure()) FAIL() << "block " << b;
+  for (int place = 0; place < kernels().rows_together; ++place) {
+    const std::vector<ActivationBlock> blocks = quantized(x, place);
+    for (size_t b = 0; b < blocks.size(); ++b) {
+      check_block(x.data() + b * kActivationBlock, blocks[b]);
+      if (HasFatalFailure()) FAIL() << "block " << b << " of row " << place;
+    }
+  }
+}
+
+// Every byte of a bundle's blocks belongs to one row, and no other row's quantising changes it.
+TEST_P(RowsTest, QuantizesEveryRowOfABundleByItself) {
+  const int n_rows = kernels().rows_together;
+  std::vector<std::vector<float>> rows;
+  for (int r = 0; r < n_rows; ++r) rows.push_back(random(3 * kActivationBlock));
+  for (const std::byte rest : {std::byte{0}, std::byte{0xFF}}) {
+    std::vector<std::byte> bundle(3 * kernels().activation_bytes, rest);
+    for (int r = n_rows - 1; r >= 0; --r) {
+      const std::vector<std::byte> before = bundle;
+      kernels().quantize(rows[r].data(), 3 * kActivationBlock, r, bundle.data());
+      std::vector<std::byte> expected = before;
+      for (int b = 0; b < 3; ++b) {
+        put_block(kernels(), quantized(rows[r], r)[b], r,
+                  expected.data() + b * kernels().activation_bytes);
+      }
+      EXPECT_EQ(bundle, expected) << "row " << r;
+    }
+    for (int r = 0; r < n_rows; ++r) {
+      const std::vector<ActivationBlock> blocks = blocks_of(bundle, r);
+      for (int b = 0; b < 3; ++b) check_block(rows[r].data() + b * kActivationBlock, blocks[b]);
+    }
   }
 }
 

@@ -17,6 +17,9 @@ constexpr int kLanes = 8;
 constexpr int kMaxRows = 4;
 // Sums in 12 of 16 registers.
 constexpr int kTileQueries = 6, kTileVectors = 2;
+constexpr int kInputsTogether = 4;
+constexpr int kPrefetchLocality = 3;
+constexpr bool kSignedWeights = false;
 #ifdef FORERUN_AVXVNNI
 constexpr int kByteBias = 128;
 #else
@@ -168,6 +171,17 @@ inline Bytes bits(Bytes a) {
 }
 inline Bytes either(Bytes a, Bytes b) {
   return {_mm256_or_si256(a.v, b.v)};
+}
+
+constexpr int kFifthOffset = 0;
+template <int kNibble, int kBit>
+inline Bytes five_bits(Bytes low, Bytes fifth) {
+  return either(bits<4 * kNibble, 0x0F>(low), bits<kBit - 4, 0x10>(fifth));
+}
+
+template <int kStep>
+inline Bytes six_bits(Bytes low, Bytes high) {
+  return either(bits<4 * (kStep / 2), 0x0F>(low), bits<2 * kStep - 4, 0x30>(high));
 }
 
 // Four activations, the same ones in every lane.

@@ -16,8 +16,11 @@ constexpr int kLanes = 16;
 constexpr int kMaxRows = 8;
 // Sums in 24 of 32 registers.
 constexpr int kTileQueries = 6, kTileVectors = 4;
+constexpr int kInputsTogether = 4;
 // vpdpbusd multiplies unsigned bytes (weights) with signed ones (activations).
 constexpr int kByteBias = 128;
+constexpr bool kSignedWeights = false;
+constexpr int kPrefetchLocality = 3;
 
 struct Floats {
   __m512 v;
@@ -159,6 +162,17 @@ inline Bytes bits(Bytes a) {
 }
 inline Bytes either(Bytes a, Bytes b) {
   return {_mm512_or_si512(a.v, b.v)};
+}
+
+constexpr int kFifthOffset = 0;
+template <int kNibble, int kBit>
+inline Bytes five_bits(Bytes low, Bytes fifth) {
+  return either(bits<4 * kNibble, 0x0F>(low), bits<kBit - 4, 0x10>(fifth));
+}
+
+template <int kStep>
+inline Bytes six_bits(Bytes low, Bytes high) {
+  return either(bits<4 * (kStep / 2), 0x0F>(low), bits<2 * kStep - 4, 0x30>(high));
 }
 
 // Adds the products of four weights per lane with four activations, the same ones in every

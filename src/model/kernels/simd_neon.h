@@ -1,5 +1,6 @@
-// Vectors of 8 lanes, two registers each, for ARM64 with the dot product extension. See
-// simd_portable.h for what each function is.
+// Vectors of 8 lanes, two registers each, for ARM64 with the dot product extension, and with
+// FORERUN_I8MM defined for the one that multiplies matrices. See simd_portable.h for what
+// each function is.
 #pragma once
 
 #include <arm_neon.h>
@@ -17,7 +18,16 @@ constexpr int kLanes = 8;
 constexpr int kMaxRows = 4;
 // Sums in 16 registers.
 constexpr int kTileQueries = 4, kTileVectors = 2;
+#ifdef FORERUN_I8MM
+constexpr int kInputsTogether = 8;  // see products_pairs_impl.h
+#else
+constexpr int kInputsTogether = 4;
+#endif
 constexpr int kByteBias = 0;
+constexpr bool kSignedWeights = true;
+// Fetching into the first cache, thousands of bytes ahead, leaves a Neoverse V1 a third of
+// its bandwidth.
+constexpr int kPrefetchLocality = 2;
 
 struct Floats {
   float32x4_t lo, hi;
@@ -171,6 +181,32 @@ inline Bytes bits(Bytes a) {
 }
 inline Bytes either(Bytes a, Bytes b) {
   return {vorrq_u8(a.lo, b.lo), vorrq_u8(a.hi, b.hi)};
+}
+
+// In two operations, where shifting, masking and joining would take four: a test makes 0xFF
+// of an inverted fifth bit, and the nibble is inserted below. The upper four bits are then
+// -16, or 0.
+constexpr int kFifthOffset = 16;
+template <int kNibble, int kBit>
+inline uint8x16_t five_bits(uint8x16_t low, uint8x16_t fifth) {
+  const uint8x16_t upper = vtstq_u8(fifth, vdupq_n_u8(1 << kBit));
+  if constexpr (kNibble == 1) return vsriq_n_u8(upper, low, 4);
+  return vbslq_u8(vdupq_n_u8(0x0F), low, upper);
+}
+template <int kNibble, int kBit>
+inline Bytes five_bits(Bytes low, Bytes fifth) {
+  return {five_bits<kNibble, kBit>(low.lo, fifth.lo), five_bits<kNibble, kBit>(low.hi, fifth.hi)};
+}
+
+// Inserting takes no masks: the nibble below the two upper bits, or these above it.
+template <int kStep>
+inline uint8x16_t six_bits(uint8x16_t low, uint8x16_t high) {
+  if constexpr (kStep < 2) return vsliq_n_u8(vshlq_n_u8(low, 2), bits<2 * kStep, 0xFF>(high), 6);
+  return vsriq_n_u8(bits<2 * kStep - 6, 0xFF>(high), bits<0, 0xF0>(low), 2);
+}
+template <int kStep>
+inline Bytes six_bits(Bytes low, Bytes high) {
+  return {six_bits<kStep>(low.lo, high.lo), six_bits<kStep>(low.hi, high.hi)};
 }
 
 // Signed weights, or unsigned ones small enough to be signed as well.

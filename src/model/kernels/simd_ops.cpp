@@ -30,6 +30,20 @@ constexpr SimdOps::Bits bits_op() {
           [](const std::byte* a, std::byte* y) { store_bytes(y, bits<kShift, kMask>(load_bytes(a))); }};
 }
 
+template <int kNibble, int kBit>
+constexpr SimdOps::FiveBits five_bits_op() {
+  return {kNibble, kBit, [](const std::byte* low, const std::byte* fifth, std::byte* y) {
+            store_bytes(y, five_bits<kNibble, kBit>(load_bytes(low), load_bytes(fifth)));
+          }};
+}
+
+template <int kStep>
+constexpr SimdOps::SixBits six_bits_op() {
+  return {kStep, [](const std::byte* low, const std::byte* high, std::byte* y) {
+            store_bytes(y, six_bits<kStep>(load_bytes(low), load_bytes(high)));
+          }};
+}
+
 template <int kMaxWeight>
 constexpr SimdOps::Dot dot16_op() {
   return {kMaxWeight, [](const int32_t* acc, const std::byte* w, const int8_t* x, int32_t* y) {
@@ -66,6 +80,8 @@ const SimdOps& simd_ops() {
       .lanes = kLanes,
       .max_rows = kMaxRows,
       .byte_bias = kByteBias,
+      .fifth_offset = kFifthOffset,
+      .signed_weights = kSignedWeights,
       .broadcast = [](In a, In, In, float* y) { store(y, broadcast(*a)); },
       .add = [](In a, In b, In, float* y) { store(y, add(load(a), load(b))); },
       .sub = [](In a, In b, In, float* y) { store(y, sub(load(a), load(b))); },
@@ -101,6 +117,9 @@ const SimdOps& simd_ops() {
                bits_op<-2, 0x30>(), bits_op<0, 0x30>(), bits_op<2, 0x30>(), bits_op<7, 0x01>()},
       .either = [](const std::byte* a, const std::byte* b,
                    std::byte* y) { store_bytes(y, either(load_bytes(a), load_bytes(b))); },
+      .five_bits = {five_bits_op<0, 0>(), five_bits_op<1, 3>(), five_bits_op<0, 4>(),
+                    five_bits_op<1, 7>()},
+      .six_bits = {six_bits_op<0>(), six_bits_op<1>(), six_bits_op<2>(), six_bits_op<3>()},
       .dot16 = {dot16_op<15>(), dot16_op<31>(), dot16_op<63>(), dot16_op<255>()},
   };
   return kOps;

@@ -16,6 +16,15 @@ struct SimdOps {
     uint8_t mask;
     void (*run)(const std::byte* a, std::byte* y);
   };
+  struct FiveBits {
+    int nibble;
+    int bit;
+    void (*run)(const std::byte* low, const std::byte* fifth, std::byte* y);
+  };
+  struct SixBits {
+    int step;
+    void (*run)(const std::byte* low, const std::byte* high, std::byte* y);
+  };
   struct Dot {
     int max_weight;
     // acc + the dot product of 4 vectors of bytes with 16 activations
@@ -26,6 +35,8 @@ struct SimdOps {
   int lanes;
   int max_rows;
   int byte_bias;
+  int fifth_offset;
+  bool signed_weights;
 
   Operation broadcast, add, sub, mul, div, fma, max, min, abs;
   Operation fma_chain;  // a * b added to c four times
@@ -53,6 +64,8 @@ struct SimdOps {
 
   Bits bits[12];
   void (*either)(const std::byte* a, const std::byte* b, std::byte* y);
+  FiveBits five_bits[4];
+  SixBits six_bits[4];
   Dot dot16[4];
 };
 

@@ -21,8 +21,16 @@ constexpr int kLanes = 4;
 constexpr int kMaxRows = 4;
 // Queries and vectors of keys or values whose sums attention keeps in registers.
 constexpr int kTileQueries = 4, kTileVectors = 4;
+// Inputs of an output that lie together in a tile: 4, as dot16 wants it, unless products are
+// computed otherwise.
+constexpr int kInputsTogether = 4;
 // Added to 8-bit weights when packed, so that they are unsigned where dot16 wants that.
 constexpr int kByteBias = 0;
+// Whether quants that have an offset become signed weights without one. They are packed as
+// signed numbers then, and unpacked as the upper bits of bytes.
+constexpr bool kSignedWeights = false;
+// Where what comes next is fetched to: 3 is the first cache, 2 the second.
+constexpr int kPrefetchLocality = 3;
 
 typedef float FloatVector __attribute__((vector_size(4 * kLanes)));
 typedef int32_t IntVector __attribute__((vector_size(4 * kLanes)));
@@ -221,6 +229,21 @@ inline Bytes bits(Bytes a) {
 }
 inline Bytes either(Bytes a, Bytes b) {
   return {a.v | b.v};
+}
+
+// Weights of five bits, less kFifthOffset: nibble kNibble of each byte of `low`, and bit
+// kBit of `fifth` as the fifth, which is inverted where kFifthOffset is not 0.
+constexpr int kFifthOffset = 0;
+template <int kNibble, int kBit>
+inline Bytes five_bits(Bytes low, Bytes fifth) {
+  return either(bits<4 * kNibble, 0x0F>(low), bits<kBit - 4, 0x10>(fifth));
+}
+
+// Weights of six bits: nibble kStep / 2 of each byte of `low`, and above it bits 2 * kStep
+// and 2 * kStep + 1 of `high`. If kSignedWeights, they are signed, and times 4.
+template <int kStep>
+inline Bytes six_bits(Bytes low, Bytes high) {
+  return either(bits<4 * (kStep / 2), 0x0F>(low), bits<2 * kStep - 4, 0x30>(high));
 }
 
 // acc[lane] += sum over g < 4 and j < 4 of w[g][4 * lane + j] * x[4 * g + j].

@@ -29,6 +29,9 @@ namespace avx2 {
 const SimdOps& simd_ops();
 }
 #elif defined(__aarch64__)
+namespace i8mm {
+const SimdOps& simd_ops();
+}
 namespace neon {
 const SimdOps& simd_ops();
 }
@@ -50,6 +53,7 @@ SimdOpsOf ops_named(std::string_view name) {
   if (name == "avxvnni") return avxvnni::simd_ops;
   if (name == "avx2") return avx2::simd_ops;
 #elif defined(__aarch64__)
+  if (name == "i8mm") return i8mm::simd_ops;
   if (name == "neon") return neon::simd_ops;
 #endif
   return portable::simd_ops;
@@ -347,6 +351,41 @@ TEST_P(SimdTest, BitsStayInTheirByte) {
     }
     ops_.either(a.data(), b.data(), y.data());
     for (size_t i = 0; i < n; ++i) EXPECT_EQ(y[i], a[i] | b[i]);
+  }
+}
+
+TEST_P(SimdTest, FiveBitsAreANibbleAndABit) {
+  const size_t n = 4 * ops_.lanes;
+  std::vector<std::byte> y(n);
+  for (int trial = 0; trial < 200; ++trial) {
+    const std::vector<std::byte> low = any_bytes(n), fifth = any_bytes(n);
+    for (const SimdOps::FiveBits& five : ops_.five_bits) {
+      five.run(low.data(), fifth.data(), y.data());
+      for (size_t i = 0; i < n; ++i) {
+        const int nibble = static_cast<int>(low[i]) >> (4 * five.nibble) & 15;
+        const int stored = static_cast<int>(fifth[i]) >> five.bit & 1;
+        const int bit = ops_.fifth_offset == 0 ? stored : 1 - stored;
+        EXPECT_EQ(static_cast<int8_t>(y[i]), nibble + 16 * bit - ops_.fifth_offset)
+            << five.nibble << ", " << five.bit;
+      }
+    }
+  }
+}
+
+TEST_P(SimdTest, SixBitsAreANibbleAndTwoBits) {
+  const size_t n = 4 * ops_.lanes;
+  std::vector<std::byte> y(n);
+  for (int trial = 0; trial < 200; ++trial) {
+    const std::vector<std::byte> low = any_bytes(n), high = any_bytes(n);
+    for (const SimdOps::SixBits& six : ops_.six_bits) {
+      six.run(low.data(), high.data(), y.data());
+      for (size_t i = 0; i < n; ++i) {
+        const int nibble = static_cast<int>(low[i]) >> (4 * (six.step / 2)) & 15;
+        const int weight = (static_cast<int>(high[i]) >> (2 * six.step) & 3) * 16 + nibble;
+        const int expected = !ops_.signed_weights ? weight : 4 * (weight < 32 ? weight : weight - 64);
+        EXPECT_EQ(static_cast<int8_t>(y[i]), expected) << six.step;
+      }
+    }
   }
 }
 
