@@ -5,35 +5,20 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <cstddef>
 #include <random>
 #include <string>
 
 #include "support/both_engines.h"
 #include "support/distance.h"
 #include "support/engine.h"
-#include "support/gguf_builder.h"
 #include "support/model_files.h"
 #include "support/temp_dir.h"
+#include "support/zeroed_blocks.h"
 
 namespace forerun {
 namespace {
 
 using namespace test;
-
-void write_without(const LayerSet& layers, const std::filesystem::path& from,
-                   const std::filesystem::path& to) {
-  copy_gguf(from, to, [&](StoredTensor& tensor) {
-    for (int layer = 0; layer < layers.n_layers(); ++layer) {
-      const std::string prefix = "blk." + std::to_string(layer) + ".";
-      const bool skipped =
-          (tensor.name.starts_with(prefix + "attn_output.") && !layers.runs(attention_block(layer))) ||
-          (tensor.name.starts_with(prefix + "ffn_down.") && !layers.runs(mlp_block(layer)));
-      if (skipped) std::fill(tensor.data.begin(), tensor.data.end(), std::byte{0});
-    }
-  });
-}
 
 Distance compare(const Model& model, Executor& executor, const LayerSet& layers, uint32_t seed) {
   const TempDir dir;

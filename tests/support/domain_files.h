@@ -9,6 +9,9 @@
 
 namespace forerun::test {
 
+// Shares of the blocks that the two domains leave out.
+constexpr double kDomainSkips[] = {0.05, 0.25};
+
 // Two domains with layers of their own, and every prompt belongs to one of them.
 inline void write_domains(const Model& model, const std::filesystem::path& path) {
   DomainFile file{.model = model.fingerprint(),
@@ -17,7 +20,7 @@ inline void write_domains(const Model& model, const std::filesystem::path& path)
   for (const int sign : {1, -1}) {
     Domain& domain = file.domains.emplace_back();
     domain.name = sign > 0 ? "one" : "other";
-    domain.layers = uniform_layers(file.n_layers, sign > 0 ? 0.05 : 0.25);
+    domain.layers = uniform_layers(file.n_layers, kDomainSkips[sign > 0 ? 0 : 1]);
     domain.anchors.assign(static_cast<size_t>(file.n_embd), 0);
     domain.anchors[0] = static_cast<float>(sign);
   }

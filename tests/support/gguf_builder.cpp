@@ -17,6 +17,12 @@ std::vector<std::byte> as_bytes(std::span<const float> values) {
   return {bytes.begin(), bytes.end()};
 }
 
+std::vector<int64_t> shape_of(const GgufTensor& tensor) {
+  int n_dims = GGML_MAX_DIMS;
+  while (n_dims > 1 && tensor.shape[n_dims - 1] == 1) --n_dims;
+  return {tensor.shape, tensor.shape + n_dims};
+}
+
 // Adds tensors of normally distributed numbers.
 class RandomTensors {
  public:
@@ -167,6 +173,18 @@ GgufBuilder tiny_model(const TinyModelSpec& spec) {
   return builder;
 }
 
+void write_twin(const std::filesystem::path& from, const std::filesystem::path& to) {
+  const GgufFile file = GgufFile::open(from);
+  GgufBuilder builder;
+  gguf_set_kv(builder.metadata(), file.metadata().raw());
+  for (size_t i = file.tensors().size(); i-- > 0;) {
+    const GgufTensor& tensor = file.tensors()[i];
+    builder.add_tensor(tensor.name, tensor.type, shape_of(tensor),
+                       {tensor.data, tensor.data + tensor.n_bytes});
+  }
+  builder.write(to);
+}
+
 void copy_gguf(const std::filesystem::path& from, const std::filesystem::path& to,
                const std::function<void(StoredTensor&)>& change) {
   const GgufFile file = GgufFile::open(from);
@@ -174,9 +192,7 @@ void copy_gguf(const std::filesystem::path& from, const std::filesystem::path& t
   gguf_set_kv(builder.metadata(), file.metadata().raw());
   for (const char* key : {"split.no", "split.count", "split.tensors.count"}) builder.remove(key);
   for (const GgufTensor& tensor : file.tensors()) {
-    int n_dims = GGML_MAX_DIMS;
-    while (n_dims > 1 && tensor.shape[n_dims - 1] == 1) --n_dims;
-    const std::vector<int64_t> shape(tensor.shape, tensor.shape + n_dims);
+    const std::vector<int64_t> shape = shape_of(tensor);
     StoredTensor copy{.name = tensor.name,
                       .shape = shape,
                       .type = tensor.type,

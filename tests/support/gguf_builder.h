@@ -76,6 +76,9 @@ struct StoredTensor {
 // tensor as `change` leaves it.
 void copy_gguf(const std::filesystem::path& from, const std::filesystem::path& to,
                const std::function<void(StoredTensor&)>& change);
+// The same model with its tensors in reverse order: another one by its fingerprint, so that it
+// may draft for the first, and equal to it in every bit it computes.
+void write_twin(const std::filesystem::path& from, const std::filesystem::path& to);
 // A copy_gguf callback: numbers of any type to F32.
 void to_f32(StoredTensor& tensor);
 
