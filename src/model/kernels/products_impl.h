@@ -5,14 +5,14 @@
 //
 //   kType, kBlockSize   as in WeightFormat
 //   kPartSteps          a block is made of parts of so many steps, and a step of 32 weights
-//   kOffset             what is subtracted from the unsigned quants
-//   kMaxWeight          the largest of them
+//   kOffset             what is subtracted from quants as they are unpacked
+//   kMaxWeight          the largest of them; 255 if they are signed (see dot16)
 //   kScaleGroup         weights that share a scale: 16 or 32
 //   kHasMinimum         whether 32 weights share something that is added to them
 //   Source              a block of one output as in the file
 //   Packed              a block of kLanes outputs
 //   pack(source, lane, packed)
-//   unpack<step, half>(packed, part, w)   16 weights of each output, as dot16 wants them
+//   unpack<step, half>(packed, part, w)   16 weights of each output, in the order of byte_place()
 //   scale<step, half>(packed, part)       of these, or of the whole step
 //   minimum<step>(packed, part)
 //
@@ -21,8 +21,9 @@
 //
 //   fma(round(scale * dot), x.scale, sum), then fma(minimum, x.scaled_sum, sum),
 //
-// with the integer dot = sum of (quant - kOffset) * x.q, which is exact. The number of
-// rows only decides for how many of them a block is unpacked at once.
+// with the integer dot = sum of (quant - kOffset) * x.q, which is exact. (Quants may be
+// unpacked as multiples by a power of two, which the scale takes back, exactly too.) The
+// number of rows only decides for how many of them a block is unpacked at once.
 #pragma once
 
 #include <string.h>
