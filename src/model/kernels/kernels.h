@@ -122,7 +122,7 @@ struct AttentionArgs {
 };
 
 struct KernelSet {
-  const char* name;  // "avx512", "avxvnni", "avx2", "neon", "portable"
+  const char* name;  // "amx", "avx512", "avxvnni", "avx2", "neon", "portable"
   int lanes;
   std::span<const WeightFormat> formats;
 
