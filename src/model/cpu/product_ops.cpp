@@ -172,7 +172,7 @@ class GatedOp final : public CpuOp {
  private:
   // Outputs and rows at a time: their gates and ups lie on the stack, in the first cache.
   static constexpr int kUnits = 4;
-  static constexpr int kRows = 16;
+  static constexpr int kRows = 32;
   static constexpr int64_t kOutputs = kUnits * kActivationBlock;
 
   void compute(ggml_tensor* dst, const ActivationLayout& layout, Range outputs, Range rows) const {

@@ -6,29 +6,40 @@
 #include "model/kernels/formats_float_impl.h"
 #include "model/kernels/formats_k_impl.h"
 
-#ifdef FORERUN_I8MM
+#if defined(FORERUN_AMX)
+#include "model/kernels/products_amx_impl.h"
+#elif defined(FORERUN_I8MM)
 #include "model/kernels/products_pairs_impl.h"
 #endif
 
 namespace forerun::kernels::FORERUN_ISA {
 
-#ifdef FORERUN_I8MM
+// How the set multiplies quantised weights, and what its rows of activations are made of.
+#if defined(FORERUN_AMX)
+using RowsBlock = ActivationBlock;
 template <typename Format>
-using QuantProduct = PairProduct<Format>;
+constexpr WeightFormat kBlockFormat = tile_format<Format>();
+#elif defined(FORERUN_I8MM)
+using RowsBlock = ActivationPair;
+template <typename Format>
+constexpr WeightFormat kBlockFormat = weight_format<Format, PairProduct<Format>>();
 #else
+using RowsBlock = ActivationBlock;
 template <typename Format>
-using QuantProduct = BlockProduct<Format>;
+constexpr WeightFormat kBlockFormat = weight_format<Format, BlockProduct<Format>>();
 #endif
 
-// What rows of activations are made of for these products.
-using RowsBlock = QuantProduct<Q8_0>::Block;
-
 constexpr WeightFormat kFormats[] = {
-    weight_format<Q4_0, QuantProduct<Q4_0>>(), weight_format<Q4_1, QuantProduct<Q4_1>>(),
-    weight_format<Q5_0, QuantProduct<Q5_0>>(), weight_format<Q5_1, QuantProduct<Q5_1>>(),
-    weight_format<Q8_0, QuantProduct<Q8_0>>(), weight_format<Q4_K, QuantProduct<Q4_K>>(),
-    weight_format<Q5_K, QuantProduct<Q5_K>>(), weight_format<Q6_K, QuantProduct<Q6_K>>(),
-    weight_format<F16, FloatProduct<F16>>(),   weight_format<BF16, FloatProduct<BF16>>(),
+    kBlockFormat<Q4_0>,
+    kBlockFormat<Q4_1>,
+    kBlockFormat<Q5_0>,
+    kBlockFormat<Q5_1>,
+    kBlockFormat<Q8_0>,
+    kBlockFormat<Q4_K>,
+    kBlockFormat<Q5_K>,
+    kBlockFormat<Q6_K>,
+    weight_format<F16, FloatProduct<F16>>(),
+    weight_format<BF16, FloatProduct<BF16>>(),
     weight_format<F32, FloatProduct<F32>>(),
 };
 

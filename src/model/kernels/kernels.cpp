@@ -6,15 +6,21 @@
 
 #include "core/error.h"
 
-#ifdef __aarch64__
+#if defined(__aarch64__)
 #include <asm/hwcap.h>
 #include <sys/auxv.h>
+#elif defined(__x86_64__)
+#include <sys/syscall.h>
+#include <unistd.h>
 #endif
 
 namespace forerun {
 namespace kernels {
 
 // Defined by kernel_set_impl.h, once per instruction set.
+namespace amx {
+const KernelSet& kernel_set();
+}
 namespace avx512 {
 const KernelSet& kernel_set();
 }
@@ -36,12 +42,23 @@ const KernelSet& kernel_set();
 
 namespace {
 
+#if defined(__x86_64__)
+// The system saves tiles only for programs that asked for it, and may refuse. Once granted
+// it holds for all threads.
+bool may_use_tiles() {
+  constexpr int kRequestPermission = 0x1023, kTileData = 18;
+  return __builtin_cpu_supports("amx-tile") && __builtin_cpu_supports("amx-int8") &&
+         syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
+}
+#endif
+
 std::vector<const KernelSet*> detect() {
   std::vector<const KernelSet*> sets;
 #if defined(__x86_64__)
   if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
       __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
       __builtin_cpu_supports("avx512vnni")) {
+    if (may_use_tiles()) sets.push_back(&amx::kernel_set());
     sets.push_back(&avx512::kernel_set());
   }
   if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&

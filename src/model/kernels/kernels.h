@@ -136,7 +136,7 @@ struct AttentionArgs {
 };
 
 struct KernelSet {
-  const char* name;  // "avx512", "avxvnni", "avx2", "i8mm", "neon", "portable"
+  const char* name;  // "amx", "avx512", "avxvnni", "avx2", "i8mm", "neon", "portable"
   int lanes;
   int rows_together;        // rows of a bundle, whose blocks lie together
   size_t activation_bytes;  // of 32 inputs of a bundle

@@ -428,6 +428,29 @@ TEST(Products, HaveTheBitsOfTheDefinitionForAnyNumberOfRows) {
   });
 }
 
+// Sets may multiply 16 or more rows in other ways: with tiles of 16 rows, and of so many
+// inputs and outputs that there is a rest of each.
+TEST(Products, HaveTheBitsOfTheDefinitionForManyNumbersOfRows) {
+  constexpr int kRows = 70;
+  std::mt19937 random(7);
+  for_each_type([&](ggml_type type) {
+    for (const auto& [n_in, n_out] : {std::pair{32, 270}, {800, 20}, {1056, 35}}) {
+      const Matrix matrix = random_matrix(type, some_inputs(type, n_in, n_out % 4), n_out, random);
+      const Operands x = random_operands(type, matrix.n_in, kRows, random);
+      const Outputs expected = expected_outputs(matrix, x);
+      for_each_set([&](const KernelSet& kernels) {
+        const Packed packed(kernels, matrix);
+        for (const int n_rows : {16, 17, 24, 25, 31, 32, 33, 40, 41, 48, 55, 63, 64, 65, 70}) {
+          SCOPED_TRACE(std::to_string(n_rows) + " rows");
+          const int first = (kRows - n_rows) / 2;
+          const Outputs y = packed.multiply(x, first, n_rows);
+          ASSERT_NO_FATAL_FAILURE(expect_same_bits(y.data(), expected.data() + first * n_out, y.size()));
+        }
+      });
+    }
+  });
+}
+
 // More than what stays in a cache is divided among several passes.
 TEST(Products, HaveTheBitsOfTheDefinitionForManyRows) {
   constexpr int kRows = 90;
@@ -517,7 +540,7 @@ TEST(Products, TheLargestWeightsAndActivationsDoNotOverflow) {
       weights[i] = (out % 2 == 0) == is_odd_one ? -magnitude : magnitude;
     }
     const Matrix matrix = quantize(type, n_in, n_out, weights);
-    Operands x = empty_operands(type, n_in, 6);
+    Operands x = empty_operands(type, n_in, 34);
     for (int r = 0; r < x.n_rows; ++r) {
       for (int64_t i = 0; i < n_in / 32; ++i) {
         int8_t q[32];

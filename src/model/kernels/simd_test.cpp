@@ -19,6 +19,9 @@ namespace forerun::kernels {
 
 // Defined by simd_ops.cpp, once per instruction set.
 #if defined(__x86_64__)
+namespace amx {
+const SimdOps& simd_ops();
+}
 namespace avx512 {
 const SimdOps& simd_ops();
 }
@@ -49,6 +52,7 @@ using SimdOpsOf = const SimdOps& (*)();
 
 SimdOpsOf ops_named(std::string_view name) {
 #if defined(__x86_64__)
+  if (name == "amx") return amx::simd_ops;
   if (name == "avx512") return avx512::simd_ops;
   if (name == "avxvnni") return avxvnni::simd_ops;
   if (name == "avx2") return avx2::simd_ops;
