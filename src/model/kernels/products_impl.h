@@ -58,9 +58,7 @@ struct RowGroup {
   const ActivationBlock& block(int row, int step) const {
     return reinterpret_cast<const ActivationBlock*>(data + row * stride)[step];
   }
-  float number(int row, int64_t k) const {
-    return reinterpret_cast<const float*>(data + row * stride)[k];
-  }
+  const float* numbers(int row) const { return reinterpret_cast<const float*>(data + row * stride); }
 };
 
 // The first or second 16 weights of a step, for all rows. They begin new dot products,
@@ -172,8 +170,10 @@ struct BlockProduct {
   }
 };
 
-// Weights that are numbers, times floats. A row's sum is four chains, so that they need
-// not wait for each other: inputs k % 4 = 0, 1, 2, 3. Here a format has
+// Weights that are numbers, times floats. A row's sum is two chains, so that they need not
+// wait for each other: even inputs and odd ones. More chains would leave registers for fewer
+// rows, and turning weights into floats takes as long as multiplying them with a row. Here a
+// format has
 //
 //   kType, Source, Packed   with kLanes of Source
 //   to_floats(packed)
@@ -183,38 +183,47 @@ struct FloatProduct {
   static constexpr int kRowsTogether = 1;
   static constexpr int kParts = 1;
   static constexpr size_t kPartOperandBytes = sizeof(float);
-  static constexpr int kChains = 4;
-  static constexpr int kMaxGroup = kMaxRows * 3 / kChains;
+  static constexpr int kMaxGroup = kMaxRows * 5 / 4;
 
   template <int kRows>
   __attribute__((noinline)) static void multiply(GroupArgs args) {
     const auto* weights = reinterpret_cast<const typename Format::Packed*>(args.tile);
-    Floats sums[kChains][kRows];
-#pragma GCC unroll 64
-    for (int i = 0; i < kChains * kRows; ++i) sums[i % kChains][i / kChains] = broadcast(0.0f);
-    int64_t k = 0;
-    for (; k + kChains <= args.n_blocks; k += kChains) {
-      args.ahead.fetch(kChains);
-#pragma GCC unroll 4
-      for (int c = 0; c < kChains; ++c) add_input<kRows>(weights[k + c], args.x, k + c, sums[c]);
-    }
-#pragma GCC unroll 4
-    for (int c = 0; c < kChains - 1; ++c) {
-      if (k + c < args.n_blocks) add_input<kRows>(weights[k + c], args.x, k + c, sums[c]);
-    }
+    Floats even[kRows], odd[kRows];
 #pragma GCC unroll 16
-    for (int r = 0; r < kRows; ++r) {
-      store(args.y + r * args.y_stride, add(add(sums[0][r], sums[1][r]), add(sums[2][r], sums[3][r])));
+    for (int r = 0; r < kRows; ++r) even[r] = odd[r] = broadcast(0.0f);
+    int64_t k = 0;
+    for (; k + 4 <= args.n_blocks; k += 4) {
+      args.ahead.fetch(4);
+      Four x[kRows];
+#pragma GCC unroll 16
+      for (int r = 0; r < kRows; ++r) x[r] = load_four(args.x.numbers(r) + k);
+      add_input<0>(weights[k], x, even);
+      add_input<1>(weights[k + 1], x, odd);
+      add_input<2>(weights[k + 2], x, even);
+      add_input<3>(weights[k + 3], x, odd);
     }
+    if (k < args.n_blocks) add_last_input(weights[k], args.x, k, even);
+    if (k + 1 < args.n_blocks) add_last_input(weights[k + 1], args.x, k + 1, odd);
+    if (k + 2 < args.n_blocks) add_last_input(weights[k + 2], args.x, k + 2, even);
+#pragma GCC unroll 16
+    for (int r = 0; r < kRows; ++r) store(args.y + r * args.y_stride, add(even[r], odd[r]));
   }
 
  private:
-  template <int kRows>
-  static void add_input(const typename Format::Packed& packed, const RowGroup& x, int64_t k,
-                        Floats* sums) {
+  template <int kIndex, int kRows>
+  static void add_input(const typename Format::Packed& packed, const Four (&x)[kRows],
+                        Floats (&sums)[kRows]) {
     const Floats w = Format::to_floats(packed);
 #pragma GCC unroll 16
-    for (int r = 0; r < kRows; ++r) sums[r] = fma(w, broadcast(x.number(r, k)), sums[r]);
+    for (int r = 0; r < kRows; ++r) sums[r] = fma_by<kIndex>(w, x[r], sums[r]);
+  }
+  // One of fewer than four: there may be nothing behind it.
+  template <int kRows>
+  static void add_last_input(const typename Format::Packed& packed, const RowGroup& x, int64_t k,
+                             Floats (&sums)[kRows]) {
+    const Floats w = Format::to_floats(packed);
+#pragma GCC unroll 16
+    for (int r = 0; r < kRows; ++r) sums[r] = fma(w, broadcast(x.numbers(r)[k]), sums[r]);
   }
 };
 

@@ -181,13 +181,13 @@ Product product(ggml_type type, const uint8_t* row, const ActivationBlock* x, in
 
 Product product(ggml_type type, const uint8_t* row, const float* x, int64_t n_in) {
   const std::vector<float> weights = dequantize_row(type, row, n_in);
-  float chains[4] = {};
+  float chains[2] = {};
   double magnitude = 0;
   for (int64_t k = 0; k < n_in; ++k) {
-    chains[k % 4] = std::fma(weights[k], x[k], chains[k % 4]);
+    chains[k % 2] = std::fma(weights[k], x[k], chains[k % 2]);
     magnitude += std::abs(static_cast<double>(weights[k]) * x[k]);
   }
-  return {.value = (chains[0] + chains[1]) + (chains[2] + chains[3]), .magnitude = magnitude};
+  return {.value = chains[0] + chains[1], .magnitude = magnitude};
 }
 
 // Rows of activations that a type is multiplied with: each by itself, whatever sets put

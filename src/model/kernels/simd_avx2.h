@@ -19,7 +19,7 @@ constexpr int kMaxRows = 4;
 constexpr int kTileQueries = 6, kTileVectors = 2;
 constexpr int kInputsTogether = 4;
 constexpr int kPrefetchLocality = 3;
-constexpr bool kSignedWeights = false;
+constexpr bool kSignedSixBits = false;
 #ifdef FORERUN_AVXVNNI
 constexpr int kByteBias = 128;
 #else

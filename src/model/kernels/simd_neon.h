@@ -24,7 +24,7 @@ constexpr int kInputsTogether = 8;  // see products_pairs_impl.h
 constexpr int kInputsTogether = 4;
 #endif
 constexpr int kByteBias = 0;
-constexpr bool kSignedWeights = true;
+constexpr bool kSignedSixBits = true;
 // Fetching into the first cache, thousands of bytes ahead, leaves a Neoverse V1 a third of
 // its bandwidth.
 constexpr int kPrefetchLocality = 2;
