@@ -38,9 +38,11 @@ struct BlocksOf32 {
   }
 };
 
+// Signed weights (kSignedWeights) are 16 times too large, and the scale as much smaller,
+// which is exact. Inverting a nibble's upper bit takes 8 away from a signed one.
 struct Q4_0 : BlocksOf32 {
   static constexpr ggml_type kType = GGML_TYPE_Q4_0;
-  static constexpr int kOffset = 8, kMaxWeight = 15;
+  static constexpr int kOffset = kSignedWeights ? 0 : 8, kMaxWeight = kSignedWeights ? 255 : 15;
   static constexpr bool kHasMinimum = false;
 
   struct Source {
@@ -54,11 +56,24 @@ struct Q4_0 : BlocksOf32 {
 
   static void pack(const Source& source, int lane, Packed& packed) {
     packed.d[lane] = source.d;
-    copy_words(source.quants, kNibbleVectors, lane, packed.quants);
+    uint8_t quants[16];
+    for (int i = 0; i < 16; ++i) quants[i] = source.quants[i] ^ (kSignedWeights ? 0x88 : 0);
+    copy_words(quants, kNibbleVectors, lane, packed.quants);
   }
   template <int kStep, int kHalf>
   static void unpack(const Packed& packed, int /*part*/, Bytes (&w)[4]) {
-    for (int g = 0; g < 4; ++g) w[g] = nibbles<kHalf>(packed.quants, g);
+    for (int g = 0; g < 4; ++g) {
+      if constexpr (kSignedWeights) {
+        w[g] = bits<4 * kHalf - 4, 0xF0>(load_bytes(packed.quants + g * kVectorBytes));
+      } else {
+        w[g] = nibbles<kHalf>(packed.quants, g);
+      }
+    }
+  }
+  template <int kStep, int kHalf>
+  static Floats scale(const Packed& packed, int /*part*/) {
+    const Floats d = load_half(packed.d);
+    return kSignedWeights ? mul(d, broadcast(0x1p-4f)) : d;
   }
 };
 

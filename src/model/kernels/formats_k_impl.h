@@ -130,12 +130,12 @@ struct Q5_K : SuperBlocksWithMinimum {
 
 // Two parts of 128. Step i of a part has its low 4 bits in nibbles i / 2 of the low vectors
 // 8 * (i % 2) and following, its upper 2 bits in bits 2 * i of the high ones. Signed weights
-// (kSignedSixBits) are 4 times too large, and the scale as much smaller, which is exact.
+// (kSignedWeights) are 4 times too large, and the scale as much smaller, which is exact.
 // Inverting a quant's upper bit takes 32 away from a signed one.
 struct Q6_K {
   static constexpr ggml_type kType = GGML_TYPE_Q6_K;
   static constexpr int kBlockSize = kSuperBlock, kPartSteps = 4, kScaleGroup = 16;
-  static constexpr int kOffset = kSignedSixBits ? 0 : 32, kMaxWeight = kSignedSixBits ? 255 : 63;
+  static constexpr int kOffset = kSignedWeights ? 0 : 32, kMaxWeight = kSignedWeights ? 255 : 63;
   static constexpr bool kHasMinimum = false;
 
   struct Source {
@@ -160,7 +160,7 @@ struct Q6_K {
       Part& p = packed.parts[part];
       copy_words(source.low[part], 16, lane, p.low);
       uint8_t high[32];
-      for (int i = 0; i < 32; ++i) high[i] = source.high[part][i] ^ (kSignedSixBits ? 0xAA : 0);
+      for (int i = 0; i < 32; ++i) high[i] = source.high[part][i] ^ (kSignedWeights ? 0xAA : 0);
       copy_words(high, 8, lane, p.high);
       for (int i = 0; i < 8; ++i) p.scales[i][lane] = source.scales[part][i];
     }
@@ -178,7 +178,7 @@ struct Q6_K {
   template <int kStep, int kHalf>
   static Floats scale(const Packed& packed, int part) {
     const Floats d = load_half(packed.d);
-    return mul(kSignedSixBits ? mul(d, broadcast(0x1p-2f)) : d,
+    return mul(kSignedWeights ? mul(d, broadcast(0x1p-2f)) : d,
                load_int8(packed.parts[part].scales[2 * kStep + kHalf]));
   }
 };

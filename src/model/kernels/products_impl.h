@@ -58,6 +58,12 @@ struct RowGroup {
   const ActivationBlock& block(int row, int step) const {
     return reinterpret_cast<const ActivationBlock*>(data + row * stride)[step];
   }
+  // The scale of a block, then its scaled sum.
+  Four factors(int row, int step) const {
+    static_assert(offsetof(ActivationBlock, scale) + sizeof(float) ==
+                  offsetof(ActivationBlock, scaled_sum));
+    return load_four(&block(row, step).scale);
+  }
   const float* numbers(int row) const { return reinterpret_cast<const float*>(data + row * stride); }
 };
 
@@ -72,10 +78,14 @@ inline void dot_half(const typename Format::Packed& packed, int part, const RowG
   for (int r = 0; r < kRows; ++r) {
     const ActivationBlock& block = x.block(r, kStep);
     if constexpr (kHalf == 0 || !kWholeStep) {
-      const int32_t sum = kWholeStep   ? block.sum
-                          : kHalf == 0 ? block.first_half_sum
-                                       : block.sum - block.first_half_sum;
-      dots[r] = broadcast_int(kSumBaseBits - Format::kOffset * sum);
+      if constexpr (Format::kOffset == 0) {
+        dots[r] = constant_ints<kSumBaseBits>();
+      } else {
+        const int32_t sum = kWholeStep   ? block.sum
+                            : kHalf == 0 ? block.first_half_sum
+                                         : block.sum - block.first_half_sum;
+        dots[r] = broadcast_int(kSumBaseBits - Format::kOffset * sum);
+      }
     }
     dots[r] = dot16<Format::kMaxWeight>(dots[r], w, block.q + kHalf * kHalfStep);
   }
@@ -86,8 +96,8 @@ inline void add_dots(const Ints* dots, Floats scale, const RowGroup& x, Floats* 
   const Floats base = mul(scale, broadcast(-kSumBase));
 #pragma GCC unroll 16
   for (int r = 0; r < kRows; ++r) {
-    const Floats scaled = fma(as_floats(dots[r]), scale, base);
-    sums[r] = fma(scaled, broadcast(x.block(r, kStep).scale), sums[r]);
+    const Floats scaled = fma(as_floats(dots[r]), scale, r + 1 < kRows ? copy_of(base) : base);
+    sums[r] = fma_by<0>(scaled, x.factors(r, kStep), sums[r]);
   }
 }
 
@@ -105,7 +115,7 @@ inline void add_steps(const typename Format::Packed& packed, int part, const Row
     const Floats minimum = Format::template minimum<kStep>(packed, part);
 #pragma GCC unroll 16
     for (int r = 0; r < kRows; ++r) {
-      sums[r] = fma(minimum, broadcast(x.block(r, kStep).scaled_sum), sums[r]);
+      sums[r] = fma_by<1>(minimum, x.factors(r, kStep), sums[r]);
     }
   }
   if constexpr (kStep + 1 < Format::kPartSteps)

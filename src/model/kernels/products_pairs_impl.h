@@ -45,13 +45,6 @@ inline void keep_loads_apart() {
   asm volatile("" ::: "memory");
 }
 
-// A load that stays one. The compiler would copy a register that has been loaded before,
-// which costs time here where loads do not.
-template <typename Register>
-inline Register load_again(const Register& from) {
-  return *static_cast<const volatile Register*>(&from);
-}
-
 constexpr int32x4_t kStart = {kSumBaseBits, kSumBaseBits, kSumBaseBits, kSumBaseBits};
 
 // Where the sums of integers of a step begin.

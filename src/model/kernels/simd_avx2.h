@@ -19,7 +19,7 @@ constexpr int kMaxRows = 4;
 constexpr int kTileQueries = 6, kTileVectors = 2;
 constexpr int kInputsTogether = 4;
 constexpr int kPrefetchLocality = 3;
-constexpr bool kSignedSixBits = false;
+constexpr bool kSignedWeights = false;
 #ifdef FORERUN_AVXVNNI
 constexpr int kByteBias = 128;
 #else
@@ -131,6 +131,14 @@ inline Ints broadcast_int(int32_t x) {
 }
 inline Ints add(Ints a, Ints b) {
   return {_mm256_add_epi32(a.v, b.v)};
+}
+template <int32_t kValue>
+inline Ints constant_ints() {
+  return broadcast_int(kValue);
+}
+template <typename Vector>
+inline Vector copy_of(const Vector& a) {
+  return a;
 }
 inline Floats to_floats(Ints a) {
   return {_mm256_cvtepi32_ps(a.v)};

@@ -19,7 +19,7 @@ constexpr int kTileQueries = 6, kTileVectors = 4;
 constexpr int kInputsTogether = 4;
 // vpdpbusd multiplies unsigned bytes (weights) with signed ones (activations).
 constexpr int kByteBias = 128;
-constexpr bool kSignedSixBits = false;
+constexpr bool kSignedWeights = false;
 // To the second cache: up to a fifth more bandwidth than to the first where few threads read.
 constexpr int kPrefetchLocality = 2;
 
@@ -128,6 +128,14 @@ inline Ints broadcast_int(int32_t x) {
 }
 inline Ints add(Ints a, Ints b) {
   return {_mm512_add_epi32(a.v, b.v)};
+}
+template <int32_t kValue>
+inline Ints constant_ints() {
+  return broadcast_int(kValue);
+}
+template <typename Vector>
+inline Vector copy_of(const Vector& a) {
+  return a;
 }
 inline Floats to_floats(Ints a) {
   return {_mm512_cvtepi32_ps(a.v)};

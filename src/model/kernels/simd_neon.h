@@ -24,7 +24,7 @@ constexpr int kInputsTogether = 8;  // see products_pairs_impl.h
 constexpr int kInputsTogether = 4;
 #endif
 constexpr int kByteBias = 0;
-constexpr bool kSignedSixBits = true;
+constexpr bool kSignedWeights = true;
 // Fetching into the first cache, thousands of bytes ahead, leaves a Neoverse V1 a third of
 // its bandwidth.
 constexpr int kPrefetchLocality = 2;
@@ -137,6 +137,21 @@ inline Ints broadcast_int(int32_t x) {
 }
 inline Ints add(Ints a, Ints b) {
   return {vaddq_s32(a.lo, b.lo), vaddq_s32(a.hi, b.hi)};
+}
+// A load that stays one. The compiler would copy a register that has the same, which takes time
+// of the vector units, which is scarce; loading takes none of it.
+template <typename Register>
+inline Register load_again(const Register& from) {
+  return *static_cast<const volatile Register*>(&from);
+}
+template <int32_t kValue>
+inline Ints constant_ints() {
+  static constexpr int32x4_t kInts = {kValue, kValue, kValue, kValue};
+  return {load_again(kInts), load_again(kInts)};
+}
+template <typename Vector>
+inline Vector copy_of(const Vector& a) {
+  return {load_again(a.lo), load_again(a.hi)};
 }
 inline Floats to_floats(Ints a) {
   return {vcvtq_f32_s32(a.lo), vcvtq_f32_s32(a.hi)};

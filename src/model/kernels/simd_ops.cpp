@@ -81,7 +81,7 @@ const SimdOps& simd_ops() {
       .max_rows = kMaxRows,
       .byte_bias = kByteBias,
       .fifth_offset = kFifthOffset,
-      .signed_six_bits = kSignedSixBits,
+      .signed_weights = kSignedWeights,
       .broadcast = [](In a, In, In, float* y) { store(y, broadcast(*a)); },
       .add = [](In a, In b, In, float* y) { store(y, add(load(a), load(b))); },
       .sub = [](In a, In b, In, float* y) { store(y, sub(load(a), load(b))); },

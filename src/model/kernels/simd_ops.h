@@ -36,7 +36,7 @@ struct SimdOps {
   int max_rows;
   int byte_bias;
   int fifth_offset;
-  bool signed_six_bits;
+  bool signed_weights;
 
   Operation broadcast, add, sub, mul, div, fma, max, min, abs;
   Operation fma_chain;  // a * b added to c four times

@@ -26,9 +26,9 @@ constexpr int kTileQueries = 4, kTileVectors = 4;
 constexpr int kInputsTogether = 4;
 // Added to 8-bit weights when packed, so that they are unsigned where dot16 wants that.
 constexpr int kByteBias = 0;
-// Whether quants of six bits become signed weights, without an offset. They are packed as
+// Whether quants that have an offset become signed weights without one. They are packed as
 // signed numbers then, and unpacked as the upper bits of bytes.
-constexpr bool kSignedSixBits = false;
+constexpr bool kSignedWeights = false;
 // Where what comes next is fetched to: 3 is the first cache, 2 the second.
 constexpr int kPrefetchLocality = 3;
 
@@ -187,6 +187,16 @@ inline Ints broadcast_int(int32_t x) {
 inline Ints add(Ints a, Ints b) {
   return {a.v + b.v};
 }
+// The same number in every lane, for sums to begin with.
+template <int32_t kValue>
+inline Ints constant_ints() {
+  return broadcast_int(kValue);
+}
+// A copy for an instruction that overwrites it.
+template <typename Vector>
+inline Vector copy_of(const Vector& a) {
+  return a;
+}
 inline Floats to_floats(Ints a) {
   return {__builtin_convertvector(a.v, FloatVector)};
 }
@@ -240,7 +250,7 @@ inline Bytes five_bits(Bytes low, Bytes fifth) {
 }
 
 // Weights of six bits: nibble kStep / 2 of each byte of `low`, and above it bits 2 * kStep
-// and 2 * kStep + 1 of `high`. If kSignedSixBits, they are signed, and times 4.
+// and 2 * kStep + 1 of `high`. If kSignedWeights, they are signed, and times 4.
 template <int kStep>
 inline Bytes six_bits(Bytes low, Bytes high) {
   return either(bits<4 * (kStep / 2), 0x0F>(low), bits<2 * kStep - 4, 0x30>(high));

@@ -386,7 +386,7 @@ TEST_P(SimdTest, SixBitsAreANibbleAndTwoBits) {
       for (size_t i = 0; i < n; ++i) {
         const int nibble = static_cast<int>(low[i]) >> (4 * (six.step / 2)) & 15;
         const int weight = (static_cast<int>(high[i]) >> (2 * six.step) & 3) * 16 + nibble;
-        const int expected = !ops_.signed_six_bits ? weight : 4 * (weight < 32 ? weight : weight - 64);
+        const int expected = !ops_.signed_weights ? weight : 4 * (weight < 32 ? weight : weight - 64);
         EXPECT_EQ(static_cast<int8_t>(y[i]), expected) << six.step;
       }
     }

@@ -25,18 +25,24 @@ struct alignas(64) TileDots {
 // of the last one are stored.
 constexpr int kDotsTile = 0, kRowsTile = 2, kWeightsTile = 4;
 
-// Configures the registers for products of `n_inputs` inputs (a multiple of 4, up to 64), and
-// gives them back, which makes switching threads cheap again. Not to be nested.
+// As the processor wants it.
+struct alignas(64) TileConfig {
+  uint8_t palette;
+  uint8_t start_line;
+  uint8_t reserved[14];
+  uint16_t line_bytes[16];
+  uint8_t lines[16];
+};
+
+// Configures the registers for products of `n_inputs` inputs (a multiple of 4, up to 64). In the
+// end they are configured as they were before: others that share the thread, ggml among them,
+// may rely on that. If they were not in use they are given back, which makes switching threads
+// cheap again.
 class TileScope {
  public:
   explicit TileScope(int n_inputs) {
-    struct alignas(64) {
-      uint8_t palette;
-      uint8_t start_line;
-      uint8_t reserved[14];
-      uint16_t line_bytes[16];
-      uint8_t lines[16];
-    } config = {};
+    asm volatile("sttilecfg %0" : "=m"(before_) : : "memory");
+    TileConfig config = {};
     config.palette = 1;
     for (int i = 0; i < 2; ++i) {
       config.lines[kDotsTile + i] = kTileLines;
@@ -48,9 +54,15 @@ class TileScope {
     }
     asm volatile("ldtilecfg %0" : : "m"(config) : "memory");
   }
-  ~TileScope() { asm volatile("tilerelease" : : : "memory"); }
+  ~TileScope() {
+    // The configuration of registers that are not in use gives them back.
+    asm volatile("ldtilecfg %0" : : "m"(before_) : "memory");
+  }
   TileScope(const TileScope&) = delete;
   TileScope& operator=(const TileScope&) = delete;
+
+ private:
+  TileConfig before_;
 };
 
 // A line that sums begin with.
