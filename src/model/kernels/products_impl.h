@@ -91,13 +91,40 @@ inline void dot_half(const typename Format::Packed& packed, int part, const RowG
   }
 }
 
+// What the dot products of a step, or of half of one, are scaled with.
+struct StepScale {
+  Floats scale;
+  Floats base;  // what the fma takes away with kSumBase
+
+  explicit StepScale(Floats s) : scale(s), base(mul(s, broadcast(-kSumBase))) {}
+};
+
 template <int kStep, int kRows>
-inline void add_dots(const Ints* dots, Floats scale, const RowGroup& x, Floats* sums) {
-  const Floats base = mul(scale, broadcast(-kSumBase));
+inline void add_dots(const Ints* dots, const StepScale& step, const RowGroup& x, Floats* sums) {
 #pragma GCC unroll 16
   for (int r = 0; r < kRows; ++r) {
-    const Floats scaled = fma(as_floats(dots[r]), scale, r + 1 < kRows ? copy_of(base) : base);
+    const Floats base = kRows > 1 ? copy_of(step.base) : step.base;
+    const Floats scaled = fma(as_floats(dots[r]), step.scale, base);
     sums[r] = fma_by<0>(scaled, x.factors(r, kStep), sums[r]);
+  }
+}
+
+// 32 inputs, or 16 of them, of all rows.
+template <typename Format, int kStep, int kHalf, int kRows>
+inline void add_scaled_dots(const typename Format::Packed& packed, int part, const RowGroup& x,
+                            Ints* dots, Floats* sums) {
+  constexpr bool kWholeStep = Format::kScaleGroup == kActivationBlock;
+  const auto add_all_dots = [&] {
+    if constexpr (kWholeStep) dot_half<Format, kStep, 0, kRows>(packed, part, x, dots);
+    dot_half<Format, kStep, kHalf, kRows>(packed, part, x, dots);
+  };
+  if constexpr (kScalesFirst && kRows > 1) {
+    const StepScale scale(Format::template scale<kStep, kHalf>(packed, part));
+    add_all_dots();
+    add_dots<kStep, kRows>(dots, scale, x, sums);
+  } else {
+    add_all_dots();
+    add_dots<kStep, kRows>(dots, StepScale(Format::template scale<kStep, kHalf>(packed, part)), x, sums);
   }
 }
 
@@ -105,18 +132,14 @@ inline void add_dots(const Ints* dots, Floats scale, const RowGroup& x, Floats* 
 template <typename Format, int kRows, int kStep = 0>
 inline void add_steps(const typename Format::Packed& packed, int part, const RowGroup& x, Floats* sums) {
   Ints dots[kRows];
-  dot_half<Format, kStep, 0, kRows>(packed, part, x, dots);
   if constexpr (Format::kScaleGroup == kHalfStep) {
-    add_dots<kStep, kRows>(dots, Format::template scale<kStep, 0>(packed, part), x, sums);
+    add_scaled_dots<Format, kStep, 0, kRows>(packed, part, x, dots, sums);
   }
-  dot_half<Format, kStep, 1, kRows>(packed, part, x, dots);
-  add_dots<kStep, kRows>(dots, Format::template scale<kStep, 1>(packed, part), x, sums);
+  add_scaled_dots<Format, kStep, 1, kRows>(packed, part, x, dots, sums);
   if constexpr (Format::kHasMinimum) {
     const Floats minimum = Format::template minimum<kStep>(packed, part);
 #pragma GCC unroll 16
-    for (int r = 0; r < kRows; ++r) {
-      sums[r] = fma_by<1>(minimum, x.factors(r, kStep), sums[r]);
-    }
+    for (int r = 0; r < kRows; ++r) sums[r] = fma_by<1>(minimum, x.factors(r, kStep), sums[r]);
   }
   if constexpr (kStep + 1 < Format::kPartSteps)
     add_steps<Format, kRows, kStep + 1>(packed, part, x, sums);

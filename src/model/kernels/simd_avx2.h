@@ -19,6 +19,7 @@ constexpr int kMaxRows = 4;
 constexpr int kTileQueries = 6, kTileVectors = 2;
 constexpr int kInputsTogether = 4;
 constexpr int kPrefetchLocality = 3;
+constexpr bool kScalesFirst = false;
 constexpr bool kSignedWeights = false;
 #ifdef FORERUN_AVXVNNI
 constexpr int kByteBias = 128;

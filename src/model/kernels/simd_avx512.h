@@ -19,6 +19,7 @@ constexpr int kTileQueries = 6, kTileVectors = 4;
 constexpr int kInputsTogether = 4;
 // vpdpbusd multiplies unsigned bytes (weights) with signed ones (activations).
 constexpr int kByteBias = 128;
+constexpr bool kScalesFirst = false;
 constexpr bool kSignedWeights = false;
 // To the second cache: up to a fifth more bandwidth than to the first where few threads read.
 constexpr int kPrefetchLocality = 2;

@@ -24,6 +24,7 @@ constexpr int kInputsTogether = 8;  // see products_pairs_impl.h
 constexpr int kInputsTogether = 4;
 #endif
 constexpr int kByteBias = 0;
+constexpr bool kScalesFirst = true;
 constexpr bool kSignedWeights = true;
 // Fetching into the first cache, thousands of bytes ahead, leaves a Neoverse V1 a third of
 // its bandwidth.

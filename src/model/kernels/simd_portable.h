@@ -26,6 +26,9 @@ constexpr int kTileQueries = 4, kTileVectors = 4;
 constexpr int kInputsTogether = 4;
 // Added to 8-bit weights when packed, so that they are unsigned where dot16 wants that.
 constexpr int kByteBias = 0;
+// Whether scales are computed before the dot products that they are for: several rows would
+// wait for them where the compiler leaves instructions in this order.
+constexpr bool kScalesFirst = false;
 // Whether quants that have an offset become signed weights without one. They are packed as
 // signed numbers then, and unpacked as the upper bits of bytes.
 constexpr bool kSignedWeights = false;
