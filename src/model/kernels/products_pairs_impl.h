@@ -89,13 +89,14 @@ __attribute__((always_inline)) inline void add_four_outputs(const typename Forma
     const ActivationPair& pair = pair_of(x, r, kStep);
     float32x4_t& sum_a = sums[r][kA];
     float32x4_t& sum_b = sums[r][kB];
-    int32x4_t dot_a, dot_b;
+    int32x4_t dot_a = start_of<Format>(pair);
+    int32x4_t dot_b = Format::kOffset == 0 ? start_of<Format>(pair) : dot_a;
 #pragma GCC unroll 4
     for (int i = 0; i < 4; ++i) {
       const int half = i / 2;
-      if (i == 0 || (i == 2 && !kWholeStep)) {
+      if (i == 2 && !kWholeStep) {
         dot_a = start_of<Format>(pair);
-        dot_b = Format::kOffset == 0 ? start_of<Format>(pair) : dot_a;
+        dot_b = start_of<Format>(pair);
       }
       const int8x16_t q = vld1q_s8(pair.q[i][0]);
       dot_a = vmmlaq_s32(dot_a, q, a[i]);
