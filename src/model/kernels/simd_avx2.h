@@ -133,14 +133,6 @@ inline Ints broadcast_int(int32_t x) {
 inline Ints add(Ints a, Ints b) {
   return {_mm256_add_epi32(a.v, b.v)};
 }
-template <int32_t kValue>
-inline Ints constant_ints() {
-  return broadcast_int(kValue);
-}
-template <typename Vector>
-inline Vector copy_of(const Vector& a) {
-  return a;
-}
 inline Floats to_floats(Ints a) {
   return {_mm256_cvtepi32_ps(a.v)};
 }
@@ -180,17 +172,6 @@ inline Bytes bits(Bytes a) {
 }
 inline Bytes either(Bytes a, Bytes b) {
   return {_mm256_or_si256(a.v, b.v)};
-}
-
-constexpr int kFifthOffset = 0;
-template <int kNibble, int kBit>
-inline Bytes five_bits(Bytes low, Bytes fifth) {
-  return either(bits<4 * kNibble, 0x0F>(low), bits<kBit - 4, 0x10>(fifth));
-}
-
-template <int kStep>
-inline Bytes six_bits(Bytes low, Bytes high) {
-  return either(bits<4 * (kStep / 2), 0x0F>(low), bits<2 * kStep - 4, 0x30>(high));
 }
 
 // Four activations, the same ones in every lane.
@@ -242,3 +223,5 @@ inline Ints dot16(Ints acc, const Bytes* w, const int8_t* x) {
 #endif
 
 }  // namespace forerun::kernels::FORERUN_ISA
+
+#include "model/kernels/simd_plain_impl.h"

@@ -130,14 +130,6 @@ inline Ints broadcast_int(int32_t x) {
 inline Ints add(Ints a, Ints b) {
   return {_mm512_add_epi32(a.v, b.v)};
 }
-template <int32_t kValue>
-inline Ints constant_ints() {
-  return broadcast_int(kValue);
-}
-template <typename Vector>
-inline Vector copy_of(const Vector& a) {
-  return a;
-}
 inline Floats to_floats(Ints a) {
   return {_mm512_cvtepi32_ps(a.v)};
 }
@@ -174,17 +166,6 @@ inline Bytes either(Bytes a, Bytes b) {
   return {_mm512_or_si512(a.v, b.v)};
 }
 
-constexpr int kFifthOffset = 0;
-template <int kNibble, int kBit>
-inline Bytes five_bits(Bytes low, Bytes fifth) {
-  return either(bits<4 * kNibble, 0x0F>(low), bits<kBit - 4, 0x10>(fifth));
-}
-
-template <int kStep>
-inline Bytes six_bits(Bytes low, Bytes high) {
-  return either(bits<4 * (kStep / 2), 0x0F>(low), bits<2 * kStep - 4, 0x30>(high));
-}
-
 // Adds the products of four weights per lane with four activations, the same ones in every
 // lane. GCC 12 does not find the instruction that broadcasts them while it multiplies, and
 // a broadcast of its own makes products a sixth slower.
@@ -201,3 +182,5 @@ inline Ints dot16(Ints acc, const Bytes* w, const int8_t* x) {
 }
 
 }  // namespace forerun::kernels::FORERUN_ISA
+
+#include "model/kernels/simd_plain_impl.h"

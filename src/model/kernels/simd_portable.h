@@ -190,16 +190,6 @@ inline Ints broadcast_int(int32_t x) {
 inline Ints add(Ints a, Ints b) {
   return {a.v + b.v};
 }
-// The same number in every lane, for sums to begin with.
-template <int32_t kValue>
-inline Ints constant_ints() {
-  return broadcast_int(kValue);
-}
-// A copy for an instruction that overwrites it.
-template <typename Vector>
-inline Vector copy_of(const Vector& a) {
-  return a;
-}
 inline Floats to_floats(Ints a) {
   return {__builtin_convertvector(a.v, FloatVector)};
 }
@@ -244,21 +234,6 @@ inline Bytes either(Bytes a, Bytes b) {
   return {a.v | b.v};
 }
 
-// Weights of five bits, less kFifthOffset: nibble kNibble of each byte of `low`, and bit
-// kBit of `fifth` as the fifth, which is inverted where kFifthOffset is not 0.
-constexpr int kFifthOffset = 0;
-template <int kNibble, int kBit>
-inline Bytes five_bits(Bytes low, Bytes fifth) {
-  return either(bits<4 * kNibble, 0x0F>(low), bits<kBit - 4, 0x10>(fifth));
-}
-
-// Weights of six bits: nibble kStep / 2 of each byte of `low`, and above it bits 2 * kStep
-// and 2 * kStep + 1 of `high`. If kSignedWeights, they are signed, and times 4.
-template <int kStep>
-inline Bytes six_bits(Bytes low, Bytes high) {
-  return either(bits<4 * (kStep / 2), 0x0F>(low), bits<2 * kStep - 4, 0x30>(high));
-}
-
 // acc[lane] += sum over g < 4 and j < 4 of w[g][4 * lane + j] * x[4 * g + j].
 // Weights are at most kMaxWeight, unsigned. (kMaxWeight 255: 8 bits, with kByteBias in them
 // and signed if that is 0.) |x| <= 127.
@@ -283,3 +258,5 @@ inline Ints dot16(Ints acc, const Bytes* w, const int8_t* x) {
 }
 
 }  // namespace forerun::kernels::FORERUN_ISA
+
+#include "model/kernels/simd_plain_impl.h"
