@@ -5,6 +5,7 @@
 #include "model/kernels/formats_32_impl.h"
 #include "model/kernels/formats_float_impl.h"
 #include "model/kernels/formats_k_impl.h"
+#include "model/kernels/products_unpacked_impl.h"
 
 #if defined(FORERUN_AMX)
 #include "model/kernels/products_amx_impl.h"
@@ -18,16 +19,22 @@ namespace forerun::kernels::FORERUN_ISA {
 #if defined(FORERUN_AMX)
 using RowsBlock = ActivationBlock;
 template <typename Format>
-constexpr WeightFormat kBlockFormat = tile_format<Format>();
+constexpr auto multiply_blocks = multiply_by_tiles<Format>;
 #elif defined(FORERUN_I8MM)
 using RowsBlock = ActivationPair;
 template <typename Format>
-constexpr WeightFormat kBlockFormat = weight_format<Format, PairProduct<Format>>();
+constexpr auto multiply_blocks = multiply_few_or_many<Format, PairProduct>;
 #else
 using RowsBlock = ActivationBlock;
 template <typename Format>
-constexpr WeightFormat kBlockFormat = weight_format<Format, BlockProduct<Format>>();
+constexpr auto multiply_blocks = multiply_few_or_many<Format, BlockProduct>;
 #endif
+
+template <typename Format>
+constexpr WeightFormat kBlockFormat = weight_format<Format>(Operand::kBlocks, multiply_blocks<Format>);
+template <typename Format>
+constexpr WeightFormat kFloatFormat = weight_format<Format>(Operand::kFloats,
+                                                            multiply_few_or_many<Format, FloatProduct>);
 
 constexpr WeightFormat kFormats[] = {
     kBlockFormat<Q4_0>,
@@ -38,9 +45,9 @@ constexpr WeightFormat kFormats[] = {
     kBlockFormat<Q4_K>,
     kBlockFormat<Q5_K>,
     kBlockFormat<Q6_K>,
-    weight_format<F16, FloatProduct<F16>>(),
-    weight_format<BF16, FloatProduct<BF16>>(),
-    weight_format<F32, FloatProduct<F32>>(),
+    kFloatFormat<F16>,
+    kFloatFormat<BF16>,
+    weight_format<F32>(Operand::kFloats, multiply<F32, FloatProduct<F32>>),
 };
 
 }  // namespace forerun::kernels::FORERUN_ISA

@@ -16,7 +16,7 @@
 //         for each 16 rows: add their products to their sums
 #pragma once
 
-#include "model/kernels/products_impl.h"
+#include "model/kernels/products_unpacked_impl.h"
 #include "model/kernels/tiles_amx.h"
 
 namespace forerun::kernels::FORERUN_ISA {
@@ -244,7 +244,7 @@ class TileBlock {
 // As multiply(): activations that stay in the second cache, then tiles of weights, then rows.
 template <typename Format>
 void multiply_by_tiles(const ProductArgs& args) {
-  if (args.n_rows < kMinTileRows) return multiply<Format, BlockProduct<Format>>(args);
+  if (args.n_rows < kMinTileRows) return multiply_few_or_many<Format, BlockProduct>(args);
   const TileScope scope(Format::kScaleGroup);
   const size_t tile_bytes = args.n_blocks * sizeof(typename Format::Packed);
   const size_t row_bytes =
@@ -279,13 +279,6 @@ void multiply_by_tiles(const ProductArgs& args) {
       }
     }
   }
-}
-
-template <typename Format>
-constexpr WeightFormat tile_format() {
-  WeightFormat format = weight_format<Format, BlockProduct<Format>>();
-  format.multiply = multiply_by_tiles<Format>;
-  return format;
 }
 
 }  // namespace forerun::kernels::FORERUN_ISA

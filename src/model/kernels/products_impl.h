@@ -96,15 +96,27 @@ struct StepScale {
   Floats scale;
   Floats base;  // what the fma takes away with kSumBase
 
+  StepScale() = default;
   explicit StepScale(Floats s) : scale(s), base(mul(s, broadcast(-kSumBase))) {}
 };
+
+// A reference to where it lies, if it was computed before.
+template <typename Format, int kStep, int kHalf>
+inline decltype(auto) step_scale(const typename Format::Packed& packed, int part) {
+  if constexpr (requires { Format::template step_scale<kStep, kHalf>(packed, part); }) {
+    return Format::template step_scale<kStep, kHalf>(packed, part);
+  } else {
+    return StepScale(Format::template scale<kStep, kHalf>(packed, part));
+  }
+}
 
 template <int kStep, int kRows>
 inline void add_dots(const Ints* dots, const StepScale& step, const RowGroup& x, Floats* sums) {
 #pragma GCC unroll 16
   for (int r = 0; r < kRows; ++r) {
-    const Floats base = kRows > 1 ? copy_of(step.base) : step.base;
-    const Floats scaled = fma(as_floats(dots[r]), step.scale, base);
+    const Floats dot = as_floats(dots[r]);
+    const Floats scaled =
+        kRows > 1 ? fma_keeping(dot, step.scale, step.base) : fma(dot, step.scale, step.base);
     sums[r] = fma_by<0>(scaled, x.factors(r, kStep), sums[r]);
   }
 }
@@ -119,12 +131,12 @@ inline void add_scaled_dots(const typename Format::Packed& packed, int part, con
     dot_half<Format, kStep, kHalf, kRows>(packed, part, x, dots);
   };
   if constexpr (kScalesFirst && kRows > 1) {
-    const StepScale scale(Format::template scale<kStep, kHalf>(packed, part));
+    const StepScale& scale = step_scale<Format, kStep, kHalf>(packed, part);
     add_all_dots();
     add_dots<kStep, kRows>(dots, scale, x, sums);
   } else {
     add_all_dots();
-    add_dots<kStep, kRows>(dots, StepScale(Format::template scale<kStep, kHalf>(packed, part)), x, sums);
+    add_dots<kStep, kRows>(dots, step_scale<Format, kStep, kHalf>(packed, part), x, sums);
   }
 }
 
@@ -164,7 +176,8 @@ class Prefetcher {
   size_t bytes_per_part_;
 };
 
-// One tile times a few rows.
+// One tile times a few rows, or some blocks of it. Sums of the earlier blocks are in
+// `waiting`, kChains vectors of a row, and go there again until the last blocks are added.
 struct GroupArgs {
   const std::byte* tile;
   int64_t n_blocks;
@@ -172,6 +185,21 @@ struct GroupArgs {
   Prefetcher ahead;
   float* y;
   int64_t y_stride;
+  float* waiting = nullptr;
+  bool is_first = true, is_last = true;
+
+  template <int kVectors>
+  void begin(Floats (&sums)[kVectors]) const {
+#pragma GCC unroll 16
+    for (int i = 0; i < kVectors; ++i) {
+      sums[i] = is_first ? broadcast(0.0f) : load(waiting + i * kLanes);
+    }
+  }
+  template <int kVectors>
+  void wait(const Floats (&sums)[kVectors]) const {
+#pragma GCC unroll 16
+    for (int i = 0; i < kVectors; ++i) store(waiting + i * kLanes, sums[i]);
+  }
 };
 
 // Quantised weights times ActivationBlocks.
@@ -183,13 +211,13 @@ struct BlockProduct {
   static constexpr int kParts = Format::kBlockSize / kActivationBlock / Format::kPartSteps;
   static constexpr size_t kPartOperandBytes = Format::kPartSteps * sizeof(Block);
   static constexpr int kMaxGroup = kMaxRows;
+  static constexpr int kChains = 1;
 
   template <int kRows>
   __attribute__((noinline)) static void multiply(GroupArgs args) {
     const auto* blocks = reinterpret_cast<const typename Format::Packed*>(args.tile);
     Floats sums[kRows];
-#pragma GCC unroll 16
-    for (int r = 0; r < kRows; ++r) sums[r] = broadcast(0.0f);
+    args.begin(sums);
     for (int64_t b = 0; b < args.n_blocks; ++b) {
 #pragma GCC unroll 1
       for (int part = 0; part < kParts; ++part) {
@@ -198,6 +226,7 @@ struct BlockProduct {
         args.x.data += kPartOperandBytes;
       }
     }
+    if (!args.is_last) return args.wait(sums);
 #pragma GCC unroll 16
     for (int r = 0; r < kRows; ++r) store(args.y + r * args.y_stride, sums[r]);
   }
@@ -205,8 +234,7 @@ struct BlockProduct {
 
 // Weights that are numbers, times floats. A row's sum is two chains, so that they need not
 // wait for each other: even inputs and odd ones. More chains would leave registers for fewer
-// rows, and turning weights into floats takes as long as multiplying them with a row. Here a
-// format has
+// rows. Here a format has
 //
 //   kType, Source, Packed   with kLanes of Source
 //   to_floats(packed)
@@ -216,14 +244,16 @@ struct FloatProduct {
   static constexpr int kRowsTogether = 1;
   static constexpr int kParts = 1;
   static constexpr size_t kPartOperandBytes = sizeof(float);
-  static constexpr int kMaxGroup = kMaxRows * 5 / 4;
+  static constexpr int kMaxGroup = kMaxRows;
+  static constexpr int kChains = 2;
 
   template <int kRows>
   __attribute__((noinline)) static void multiply(GroupArgs args) {
     const auto* weights = reinterpret_cast<const typename Format::Packed*>(args.tile);
-    Floats even[kRows], odd[kRows];
-#pragma GCC unroll 16
-    for (int r = 0; r < kRows; ++r) even[r] = odd[r] = broadcast(0.0f);
+    Floats sums[kChains * kRows];  // of even inputs, then of odd ones
+    args.begin(sums);
+    Floats* even = sums;
+    Floats* odd = sums + kRows;
     int64_t k = 0;
     for (; k + 4 <= args.n_blocks; k += 4) {
       args.ahead.fetch(4);
@@ -235,17 +265,17 @@ struct FloatProduct {
       add_input<2>(weights[k + 2], x, even);
       add_input<3>(weights[k + 3], x, odd);
     }
-    if (k < args.n_blocks) add_last_input(weights[k], args.x, k, even);
-    if (k + 1 < args.n_blocks) add_last_input(weights[k + 1], args.x, k + 1, odd);
-    if (k + 2 < args.n_blocks) add_last_input(weights[k + 2], args.x, k + 2, even);
+    if (k < args.n_blocks) add_last_input<kRows>(weights[k], args.x, k, even);
+    if (k + 1 < args.n_blocks) add_last_input<kRows>(weights[k + 1], args.x, k + 1, odd);
+    if (k + 2 < args.n_blocks) add_last_input<kRows>(weights[k + 2], args.x, k + 2, even);
+    if (!args.is_last) return args.wait(sums);
 #pragma GCC unroll 16
     for (int r = 0; r < kRows; ++r) store(args.y + r * args.y_stride, add(even[r], odd[r]));
   }
 
  private:
   template <int kIndex, int kRows>
-  static void add_input(const typename Format::Packed& packed, const Four (&x)[kRows],
-                        Floats (&sums)[kRows]) {
+  static void add_input(const typename Format::Packed& packed, const Four (&x)[kRows], Floats* sums) {
     const Floats w = Format::to_floats(packed);
 #pragma GCC unroll 16
     for (int r = 0; r < kRows; ++r) sums[r] = fma_by<kIndex>(w, x[r], sums[r]);
@@ -253,7 +283,7 @@ struct FloatProduct {
   // One of fewer than four: there may be nothing behind it.
   template <int kRows>
   static void add_last_input(const typename Format::Packed& packed, const RowGroup& x, int64_t k,
-                             Floats (&sums)[kRows]) {
+                             Floats* sums) {
     const Floats w = Format::to_floats(packed);
 #pragma GCC unroll 16
     for (int r = 0; r < kRows; ++r) sums[r] = fma(w, broadcast(x.numbers(r)[k]), sums[r]);
@@ -316,8 +346,9 @@ inline void multiply_rows(const ProductArgs& args, int first_row, int n_rows) {
   }
 }
 
-template <typename Format, typename Product>
-void multiply(const ProductArgs& args) {
+// Calls multiply_chunk(first_row, n_rows) for chunks of rows that stay in the second cache.
+template <typename Product, typename F>
+inline void for_each_row_chunk(const ProductArgs& args, F multiply_chunk) {
   const size_t bundle_bytes = args.n_blocks * Product::kParts * Product::kPartOperandBytes;
   const size_t rows_bytes = count_bundles<Product>(args.n_rows) * bundle_bytes;
   const size_t n_wanted = (rows_bytes + kCachedRows - 1) / kCachedRows;
@@ -326,8 +357,14 @@ void multiply(const ProductArgs& args) {
   for (int c = 0; c < n_chunks; ++c) {
     const int begin = part_begin<Product>(args.n_rows, n_chunks, c);
     const int end = part_begin<Product>(args.n_rows, n_chunks, c + 1);
-    multiply_rows<Format, Product>(args, begin, end - begin);
+    multiply_chunk(begin, end - begin);
   }
+}
+
+template <typename Format, typename Product>
+void multiply(const ProductArgs& args) {
+  for_each_row_chunk<Product>(
+      args, [&](int first_row, int n_rows) { multiply_rows<Format, Product>(args, first_row, n_rows); });
 }
 
 template <typename Format>
@@ -344,14 +381,14 @@ void pack(const std::byte* rows, size_t row_bytes, int n_rows, int64_t n_blocks,
   }
 }
 
-template <typename Format, typename Product>
-constexpr WeightFormat weight_format() {
+template <typename Format>
+constexpr WeightFormat weight_format(Operand operand, void (*multiply)(const ProductArgs& args)) {
   return {.type = Format::kType,
-          .operand = Product::kOperand,
+          .operand = operand,
           .block_size = Format::kBlockSize,
           .block_bytes = sizeof(typename Format::Packed),
           .pack = pack<Format>,
-          .multiply = multiply<Format, Product>};
+          .multiply = multiply};
 }
 
 }  // namespace forerun::kernels::FORERUN_ISA

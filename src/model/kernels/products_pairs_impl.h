@@ -200,6 +200,7 @@ struct PairProduct {
   static constexpr int kParts = Format::kBlockSize / kActivationBlock / Format::kPartSteps;
   static constexpr size_t kPartOperandBytes = Format::kPartSteps * sizeof(Block);
   static constexpr int kMaxGroup = 8;
+  static constexpr int kChains = 1;
 
   template <int kRows>
   static void multiply(const GroupArgs& args) {
@@ -213,16 +214,18 @@ struct PairProduct {
  private:
   __attribute__((noinline)) static void multiply_one(GroupArgs args) {
     const auto* blocks = reinterpret_cast<const typename Format::Packed*>(args.tile);
-    Floats sum = broadcast(0.0f);
+    Floats sum[1];
+    args.begin(sum);
     for (int64_t b = 0; b < args.n_blocks; ++b) {
 #pragma GCC unroll 1
       for (int part = 0; part < kParts; ++part) {
         args.ahead.fetch(1);
-        sum = add_steps_of_one<Format>(blocks[b], part, args.x, sum);
+        sum[0] = add_steps_of_one<Format>(blocks[b], part, args.x, sum[0]);
         args.x.data += kPartOperandBytes;
       }
     }
-    store(args.y, sum);
+    if (!args.is_last) return args.wait(sum);
+    store(args.y, sum[0]);
   }
 
   template <int kPairs>
@@ -230,8 +233,10 @@ struct PairProduct {
     const auto* blocks = reinterpret_cast<const typename Format::Packed*>(args.tile);
     float32x4_t sums[kPairs][kOutputPairs];
 #pragma GCC unroll 16
-    for (int i = 0; i < kPairs * kOutputPairs; ++i)
-      sums[i / kOutputPairs][i % kOutputPairs] = vdupq_n_f32(0.0f);
+    for (int i = 0; i < kPairs * kOutputPairs; ++i) {
+      sums[i / kOutputPairs][i % kOutputPairs] =
+          args.is_first ? vdupq_n_f32(0.0f) : vld1q_f32(args.waiting + 4 * i);
+    }
     for (int64_t b = 0; b < args.n_blocks; ++b) {
 #pragma GCC unroll 1
       for (int part = 0; part < kParts; ++part) {
@@ -239,6 +244,13 @@ struct PairProduct {
         add_steps_of_pairs<Format, kPairs>(blocks[b], part, args.x, sums);
         args.x.data += kPartOperandBytes;
       }
+    }
+    if (!args.is_last) {
+#pragma GCC unroll 16
+      for (int i = 0; i < kPairs * kOutputPairs; ++i) {
+        vst1q_f32(args.waiting + 4 * i, sums[i / kOutputPairs][i % kOutputPairs]);
+      }
+      return;
     }
 #pragma GCC unroll 4
     for (int r = 0; r < kPairs; ++r) {

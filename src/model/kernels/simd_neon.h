@@ -150,9 +150,9 @@ inline Ints constant_ints() {
   static constexpr int32x4_t kInts = {kValue, kValue, kValue, kValue};
   return {load_again(kInts), load_again(kInts)};
 }
-template <typename Vector>
-inline Vector copy_of(const Vector& a) {
-  return {load_again(a.lo), load_again(a.hi)};
+inline Floats fma_keeping(Floats a, Floats b, const Floats& c) {
+  const float32x4_t lo = vfmaq_f32(load_again(c.lo), a.lo, b.lo);
+  return {lo, vfmaq_f32(load_again(c.hi), a.hi, b.hi)};
 }
 inline Floats to_floats(Ints a) {
   return {vcvtq_f32_s32(a.lo), vcvtq_f32_s32(a.hi)};

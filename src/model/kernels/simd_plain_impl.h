@@ -11,10 +11,9 @@ template <int32_t kValue>
 inline Ints constant_ints() {
   return broadcast_int(kValue);
 }
-// A copy for an instruction that overwrites it.
-template <typename Vector>
-inline Vector copy_of(const Vector& a) {
-  return a;
+// An fma whose summand is used again, for instructions that overwrite it.
+inline Floats fma_keeping(Floats a, Floats b, const Floats& c) {
+  return fma(a, b, c);
 }
 
 // Weights of five bits, less kFifthOffset: nibble kNibble of each byte of `low`, and bit
