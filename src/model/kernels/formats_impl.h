@@ -33,8 +33,10 @@ constexpr auto multiply_blocks = multiply_few_or_many<Format, BlockProduct>;
 template <typename Format>
 constexpr WeightFormat kBlockFormat = weight_format<Format>(Operand::kBlocks, multiply_blocks<Format>);
 template <typename Format>
-constexpr WeightFormat kFloatFormat = weight_format<Format>(Operand::kFloats,
-                                                            multiply_few_or_many<Format, FloatProduct>);
+constexpr auto multiply_floats =
+    kUnpacksFloats ? multiply_few_or_many<Format, FloatProduct> : multiply<Format, FloatProduct<Format>>;
+template <typename Format>
+constexpr WeightFormat kFloatFormat = weight_format<Format>(Operand::kFloats, multiply_floats<Format>);
 
 constexpr WeightFormat kFormats[] = {
     kBlockFormat<Q4_0>,

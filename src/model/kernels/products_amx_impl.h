@@ -30,13 +30,6 @@ constexpr int kChunkSteps = 8;
 constexpr int kRowTiles = 4;      // of 16 rows, at a time
 constexpr int kOutputTiles = 16;  // at a time
 
-// A chunk of a tile of weights.
-struct alignas(64) UnpackedWeights {
-  std::byte quants[kChunkSteps][kActivationBlock / 4 * kVectorBytes];  // signed
-  float scales[kChunkSteps * kActivationBlock / kHalfStep][kLanes];    // of each scale group
-  float minimums[kChunkSteps][kLanes];
-};
-
 // A chunk of 16 rows of activations.
 struct RowScale {
   float scale, scaled_sum;
@@ -49,29 +42,6 @@ struct alignas(64) TileRows {
 struct alignas(64) TileSums {
   float of[kTileLines][kLanes];
 };
-
-// The steps of a part, from kStep on, as steps `to_step` and following of a chunk.
-template <typename Format, int kStep = 0>
-inline void unpack_steps(const typename Format::Packed& packed, int part, int to_step,
-                         UnpackedWeights& to) {
-  constexpr int kGroups = kActivationBlock / Format::kScaleGroup;
-  Bytes w[2][4];
-  Format::template unpack<kStep, 0>(packed, part, w[0]);
-  Format::template unpack<kStep, 1>(packed, part, w[1]);
-  for (int g = 0; g < 8; ++g) {
-    store_signed<Format::kOffset>(to.quants[to_step] + g * kVectorBytes, w[g / 4][g % 4]);
-  }
-  store(to.scales[kGroups * to_step], Format::template scale<kStep, 0>(packed, part));
-  if constexpr (kGroups == 2) {
-    store(to.scales[kGroups * to_step + 1], Format::template scale<kStep, 1>(packed, part));
-  }
-  if constexpr (Format::kHasMinimum) {
-    store(to.minimums[to_step], Format::template minimum<kStep>(packed, part));
-  }
-  if constexpr (kStep + 1 < Format::kPartSteps) {
-    unpack_steps<Format, kStep + 1>(packed, part, to_step + 1, to);
-  }
-}
 
 inline void lay_out_rows(const RowGroup& x, int n_rows, int n_steps, TileRows& to) {
   for (int r = 0; r < n_rows; ++r) {
@@ -86,10 +56,11 @@ inline void lay_out_rows(const RowGroup& x, int n_rows, int n_steps, TileRows& t
 
 // A chunk of a tile of weights times one of 16 rows. Products of kScaleGroup inputs are
 // counted by i; there is an even number of them.
-template <bool kHasMinimum, int kScaleGroup>
+template <typename Steps>
 class ChunkProduct {
  public:
-  ChunkProduct(const UnpackedWeights& weights, const TileRows& rows) : weights_(weights), rows_(rows) {}
+  ChunkProduct(const typename Steps::Packed* weights, const TileRows& rows)
+      : weights_(weights), rows_(rows) {}
 
   // Each product begins before the last one is stored, and is scaled after that.
   __attribute__((noinline)) void add_to(TileSums& to, int n, Prefetcher ahead) const {
@@ -118,26 +89,24 @@ class ChunkProduct {
   }
 
  private:
-  static constexpr int kGroups = kActivationBlock / kScaleGroup;
+  static constexpr int kGroups = Steps::kScaleGroups;
 
   template <int kTile>
   void begin(int i) const {
-    const int step = i / kGroups, first = i % kGroups * kScaleGroup;
-    begin_dots<kTile, kActivationBlock>(rows_.q[step][0] + first,
-                                        weights_.quants[step] + first / 4 * kVectorBytes);
+    const int step = i / kGroups, first = i % kGroups * Steps::kScaleGroup;
+    begin_dots<kTile, kActivationBlock>(rows_.q[step][0] + first, weights_[step].quants + first / 4);
   }
 
   void add(const TileDots& dots, int i, Floats* sums) const {
     const RowScale* x = rows_.scales[i / kGroups];
-    const Floats scale = load(weights_.scales[i]);
-    const Floats base = mul(scale, broadcast(-kSumBase));
+    const StepScale& scale = weights_[i / kGroups].scales[i % kGroups];
 #pragma GCC unroll 16
     for (int r = 0; r < kTileLines; ++r) {
-      const Floats scaled = fma(load_dots(dots.bits[r]), scale, base);
+      const Floats scaled = fma(load_dots(dots.bits[r]), scale.scale, scale.base);
       sums[r] = fma(scaled, broadcast(x[r].scale), sums[r]);
     }
-    if constexpr (kHasMinimum) {
-      const Floats minimum = load(weights_.minimums[i / kGroups]);
+    if constexpr (Steps::kHasMinimum) {
+      const Floats minimum = load(weights_[i / kGroups].minimums);
 #pragma GCC unroll 16
       for (int r = 0; r < kTileLines; ++r) {
         sums[r] = fma(minimum, broadcast(x[r].scaled_sum), sums[r]);
@@ -145,7 +114,7 @@ class ChunkProduct {
     }
   }
 
-  const UnpackedWeights& weights_;
+  const typename Steps::Packed* weights_;
   const TileRows& rows_;
 };
 
@@ -180,7 +149,9 @@ class TileBlock {
  private:
   static constexpr int kParts = BlockProduct<Format>::kParts;
   static constexpr int kChunkParts = kChunkSteps / Format::kPartSteps;
-  static constexpr int kGroups = kActivationBlock / Format::kScaleGroup;
+  using SignedWeights = Unpacked<Format, true>;
+  using Steps = typename SignedWeights::Steps;
+  static constexpr int kGroups = Steps::kScaleGroups;
   static constexpr size_t kPartBytes = (sizeof(typename Format::Packed) + kParts - 1) / kParts;
 
   void add_chunk(int64_t first, int n_parts) {
@@ -197,16 +168,15 @@ class TileBlock {
     for (int64_t t = 0; t < args_.n_tiles; ++t) {
       const std::byte* tile = args_.tiles + t * tile_bytes_;
       const auto* blocks = reinterpret_cast<const typename Format::Packed*>(tile);
-      for (int p = 0; p < n_parts; ++p) {
-        unpack_steps<Format>(blocks[(first + p) / kParts], static_cast<int>((first + p) % kParts),
-                             p * Format::kPartSteps, weights_);
+      auto* to = weights_;
+      for (int64_t p = first; p < first + n_parts; ++p) {
+        to = SignedWeights::make(blocks[p / kParts], static_cast<int>(p % kParts), to);
       }
       const size_t share = (fetched_bytes(n_parts) + n_row_tiles_ - 1) / n_row_tiles_;
       for (int i = 0; i < n_row_tiles_; ++i) {
         const Prefetcher ahead(fetched_first(tile, first) + i * share,
                                (share + n_products - 1) / n_products);
-        ChunkProduct<Format::kHasMinimum, Format::kScaleGroup>(weights_, rows_[i])
-            .add_to(sums(t, i), n_products, ahead);
+        ChunkProduct<Steps>(weights_, rows_[i]).add_to(sums(t, i), n_products, ahead);
       }
     }
   }
@@ -214,11 +184,11 @@ class TileBlock {
   // Without gaps, so that they spread over the sets of the cache.
   TileSums& sums(int64_t tile, int row_tile) { return sums_[tile * n_row_tiles_ + row_tile]; }
 
-  // An input group more, which adds nothing.
-  void add_zeros(int i) {
-    memset(weights_.scales[i], 0, sizeof(weights_.scales[i]));
-    memset(weights_.minimums[i], 0, sizeof(weights_.minimums[i]));
-    for (TileRows& rows : rows_) memset(rows.scales[i], 0, sizeof(rows.scales[i]));
+  // A step more, which adds nothing.
+  void add_zeros(int step) {
+    weights_[step].scales[0] = StepScale(broadcast(0.0f));
+    store(weights_[step].minimums, broadcast(0.0f));
+    for (TileRows& rows : rows_) memset(rows.scales[step], 0, sizeof(rows.scales[step]));
   }
 
   // Weights to fetch while those of a tile from part `first` on are multiplied: those that
@@ -236,7 +206,7 @@ class TileBlock {
   size_t tile_bytes_;
   int n_row_tiles_;
   int i_block_, n_blocks_;
-  UnpackedWeights weights_;
+  alignas(64) typename Steps::Packed weights_[kChunkSteps];
   TileRows rows_[kRowTiles];
   TileSums sums_[kOutputTiles * kRowTiles];
 };

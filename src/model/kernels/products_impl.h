@@ -244,7 +244,7 @@ struct FloatProduct {
   static constexpr int kRowsTogether = 1;
   static constexpr int kParts = 1;
   static constexpr size_t kPartOperandBytes = sizeof(float);
-  static constexpr int kMaxGroup = kMaxRows;
+  static constexpr int kMaxGroup = kMaxFloatRows;
   static constexpr int kChains = 2;
 
   template <int kRows>

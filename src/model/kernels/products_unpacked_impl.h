@@ -41,20 +41,20 @@ struct UnpackedSteps {
 };
 
 // What a format is unpacked to: Steps, and part after part of a block, make() which returns
-// where the next one goes.
-template <typename Format>
+// where the next one goes. If kSigned, the offset is taken away from weights.
+template <typename Format, bool kSigned = false>
 struct Unpacked {
-  using Steps =
-      UnpackedSteps<Format::kOffset, Format::kMaxWeight, Format::kScaleGroup, Format::kHasMinimum>;
+  using Steps = UnpackedSteps<kSigned ? 0 : Format::kOffset, kSigned ? 255 : Format::kMaxWeight,
+                              Format::kScaleGroup, Format::kHasMinimum>;
   using Packed = typename Steps::Packed;
 
   template <int kStep = 0>
   static Packed* make(const typename Format::Packed& packed, int part, Packed* to) {
     Bytes w[4];
     Format::template unpack<kStep, 0>(packed, part, w);
-    for (int g = 0; g < 4; ++g) to->quants[g] = w[g];
+    for (int g = 0; g < 4; ++g) to->quants[g] = without_offset(w[g]);
     Format::template unpack<kStep, 1>(packed, part, w);
-    for (int g = 0; g < 4; ++g) to->quants[4 + g] = w[g];
+    for (int g = 0; g < 4; ++g) to->quants[4 + g] = without_offset(w[g]);
     to->scales[0] = StepScale(Format::template scale<kStep, 0>(packed, part));
     if constexpr (Steps::kScaleGroups == 2) {
       to->scales[1] = StepScale(Format::template scale<kStep, 1>(packed, part));
@@ -65,14 +65,22 @@ struct Unpacked {
     if constexpr (kStep + 1 < Format::kPartSteps) return make<kStep + 1>(packed, part, to + 1);
     return to + 1;
   }
+
+ private:
+  static Bytes without_offset(Bytes w) {
+    if constexpr (kSigned) w = subtract<Format::kOffset>(w);
+    return w;
+  }
+};
+
+template <typename Format>
+concept HasNumbers = requires(const typename Format::Packed& packed) {
+  Format::to_floats(packed);
 };
 
 // Weights that are numbers become floats.
-template <typename Format>
-requires requires(const typename Format::Packed& packed) {
-  Format::to_floats(packed);
-}
-struct Unpacked<Format> {
+template <HasNumbers Format>
+struct Unpacked<Format, false> {
   using Steps = F32;
   using Packed = F32::Packed;
 
@@ -82,13 +90,18 @@ struct Unpacked<Format> {
   }
 };
 
-// With fewer rows it takes as long to store what was unpacked as to unpack it for each group of
-// rows: two of them, or three if that is cheap.
+// With fewer rows it takes as long to store what was unpacked as to unpack it for each group.
 template <typename Format, typename Product>
-constexpr int kMinUnpackedRows =
-    Format::kBlockSize == kActivationBlock ? 2 * Product::kMaxGroup + 1 : Product::kMaxGroup + 1;
-// So many are multiplied with what was unpacked for them.
+constexpr int min_unpacked_rows() {
+  if constexpr (HasNumbers<Format>) {
+    return Product::kMaxGroup + 1;
+  } else {
+    return kUnpackedGroups[Format::kScaleGroup < kActivationBlock ? 1 : 0] * Product::kMaxGroup;
+  }
+}
+// So many are multiplied with what was unpacked for them,
 constexpr int kUnpackedRows = 64;
+// and so much of a tile is unpacked at a time.
 constexpr size_t kUnpackedBytes = 24 * 1024;
 
 // One tile times up to kUnpackedRows rows.
@@ -180,7 +193,7 @@ template <typename Format, template <typename> typename ProductOf>
 void multiply_few_or_many(const ProductArgs& args) {
   using Product = ProductOf<Format>;
   for_each_row_chunk<Product>(args, [&](int first_row, int n_rows) {
-    if (n_rows < kMinUnpackedRows<Format, Product>) {
+    if (n_rows < min_unpacked_rows<Format, Product>()) {
       multiply_rows<Format, Product>(args, first_row, n_rows);
     } else {
       multiply_unpacked_rows<Format, ProductOf>(args, first_row, n_rows);

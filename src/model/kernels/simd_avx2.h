@@ -15,16 +15,20 @@ namespace forerun::kernels::FORERUN_ISA {
 
 constexpr int kLanes = 8;
 constexpr int kMaxRows = 4;
+constexpr int kMaxFloatRows = 5;
 // Sums in 12 of 16 registers.
 constexpr int kTileQueries = 6, kTileVectors = 2;
 constexpr int kInputsTogether = 4;
 constexpr int kPrefetchLocality = 3;
+constexpr bool kUnpacksFloats = false;
 constexpr bool kScalesFirst = false;
 constexpr bool kSignedWeights = false;
 #ifdef FORERUN_AVXVNNI
 constexpr int kByteBias = 128;
+constexpr int kUnpackedGroups[] = {6, 3};
 #else
 constexpr int kByteBias = 0;
+constexpr int kUnpackedGroups[] = {3, 3};
 #endif
 
 struct Floats {

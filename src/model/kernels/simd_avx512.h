@@ -14,6 +14,9 @@ namespace forerun::kernels::FORERUN_ISA {
 
 constexpr int kLanes = 16;
 constexpr int kMaxRows = 8;
+constexpr int kMaxFloatRows = 10;
+constexpr int kUnpackedGroups[] = {8, 3};
+constexpr bool kUnpacksFloats = false;
 // Sums in 24 of 32 registers.
 constexpr int kTileQueries = 6, kTileVectors = 4;
 constexpr int kInputsTogether = 4;

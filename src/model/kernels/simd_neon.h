@@ -16,6 +16,9 @@ constexpr int kLanes = 8;
 // Four rows have 16 registers of sums; with 8 of weights and one of activations per row
 // that leaves four.
 constexpr int kMaxRows = 4;
+constexpr int kMaxFloatRows = 4;
+constexpr int kUnpackedGroups[] = {3, 2};
+constexpr bool kUnpacksFloats = true;
 // Sums in 16 registers.
 constexpr int kTileQueries = 4, kTileVectors = 2;
 #ifdef FORERUN_I8MM

@@ -19,6 +19,11 @@ namespace forerun::kernels::FORERUN_ISA {
 constexpr int kLanes = 4;
 // Rows of activations that one product step keeps in registers.
 constexpr int kMaxRows = 4;
+constexpr int kMaxFloatRows = 4;  // where weights are floats
+// Weights are unpacked once for all rows from so many groups of them on: those with a scale
+// for 32, and for 16, and, if kUnpacksFloats, more than one group of those that are numbers.
+constexpr int kUnpackedGroups[] = {3, 2};
+constexpr bool kUnpacksFloats = true;
 // Queries and vectors of keys or values whose sums attention keeps in registers.
 constexpr int kTileQueries = 4, kTileVectors = 4;
 // Inputs of an output that lie together in a tile: 4, as dot16 wants it, unless products are

@@ -74,7 +74,7 @@ alignas(64) constexpr int32_t kFirstSums[kLanes] = {
 // Multiplies 16 rows of signed activations, kRowBytes apart, with signed weights, whose vector
 // g has inputs 4 * g to 4 * g + 3 of all outputs. Sums begin with kSumBaseBits.
 template <int kTile, size_t kRowBytes>
-inline void begin_dots(const int8_t* rows, const std::byte* weights) {
+inline void begin_dots(const int8_t* rows, const Bytes* weights) {
   asm volatile(
       "tileloadd (%[first],%[zero],1), %%tmm%c[dots_tile]\n\t"
       "tileloadd (%[rows],%[row_bytes],1), %%tmm%c[rows_tile]\n\t"
@@ -99,11 +99,10 @@ inline Floats load_dots(const int32_t* bits) {
   return {_mm512_castsi512_ps(_mm512_load_si512(bits))};
 }
 
-// Unsigned weights as signed ones.
-template <int kOffset>
-inline void store_signed(std::byte* p, Bytes w) {
-  if constexpr (kOffset != 0) w.v = _mm512_sub_epi8(w.v, _mm512_set1_epi8(static_cast<char>(kOffset)));
-  _mm512_store_si512(p, w.v);
+template <int kNumber>
+inline Bytes subtract(Bytes a) {
+  if constexpr (kNumber != 0) a.v = _mm512_sub_epi8(a.v, _mm512_set1_epi8(static_cast<char>(kNumber)));
+  return a;
 }
 
 }  // namespace forerun::kernels::FORERUN_ISA
