@@ -52,9 +52,9 @@ struct Unpacked {
   static Packed* make(const typename Format::Packed& packed, int part, Packed* to) {
     Bytes w[4];
     Format::template unpack<kStep, 0>(packed, part, w);
-    for (int g = 0; g < 4; ++g) to->quants[g] = without_offset(w[g]);
+    store_half<0>(w, *to);
     Format::template unpack<kStep, 1>(packed, part, w);
-    for (int g = 0; g < 4; ++g) to->quants[4 + g] = without_offset(w[g]);
+    store_half<1>(w, *to);
     to->scales[0] = StepScale(Format::template scale<kStep, 0>(packed, part));
     if constexpr (Steps::kScaleGroups == 2) {
       to->scales[1] = StepScale(Format::template scale<kStep, 1>(packed, part));
@@ -67,9 +67,16 @@ struct Unpacked {
   }
 
  private:
-  static Bytes without_offset(Bytes w) {
-    if constexpr (kSigned) w = subtract<Format::kOffset>(w);
-    return w;
+  // (By reference: GCC would copy vectors that are returned through memory.)
+  template <int kHalf>
+  static void store_half(const Bytes (&w)[4], Packed& to) {
+    for (int g = 0; g < 4; ++g) {
+      if constexpr (kSigned) {
+        to.quants[4 * kHalf + g] = subtract<Format::kOffset>(w[g]);
+      } else {
+        to.quants[4 * kHalf + g] = w[g];
+      }
+    }
   }
 };
 
