@@ -61,7 +61,8 @@ struct EngineOptions {
   // request at a time. On a CPU texts are always the same.
   bool exact = false;
   SpeculationOptions speculation = {};
-  // Gets what is being done ("loading") and its share that is done. May be empty.
+  // Gets what is being done ("loading", "reading the prompt") and its share that is done. May be
+  // empty.
   std::function<void(std::string_view what, double share)> progress = {};
   // Gets what went wrong beside the requests (a datastore's disk is full), as one line; from
   // any thread. May be empty.
@@ -92,7 +93,8 @@ class Engine {
   Engine& operator=(Engine&&) noexcept;
 
   int n_vocab() const;
-  int n_context() const;  // tokens a request may have
+  int n_context() const;          // tokens a request may have
+  int n_context_trained() const;  // tokens that the model was trained for
   // Where it computes, and with what: "cpu", "Intel(R) Xeon(R) ...", "avx512" (ours; empty on
   // GPUs), CPU threads.
   struct Hardware {

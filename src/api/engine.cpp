@@ -73,6 +73,7 @@ class Engine::Impl {
                                        .type = kv_type_named(options.kv_type)},
                                 .min_rows = min_rows_of(options, loaded.model->device())}),
         costs(calibrated_if_asked(executor, measuring(options))),
+        progress(options.progress),
         warn(options.warn),
         draft_models({.target = loaded,
                       .device = device_of(options),
@@ -106,6 +107,7 @@ class Engine::Impl {
   int n_context;
   Executor executor;
   std::function<const Calibration&()> costs;
+  std::function<void(std::string_view, double)> progress;
   Speculator::Warn warn;
   DraftModels draft_models;
   std::vector<std::unique_ptr<Speculator>> speculators;
@@ -123,6 +125,10 @@ int Engine::n_vocab() const {
 
 int Engine::n_context() const {
   return impl_->n_context;
+}
+
+int Engine::n_context_trained() const {
+  return impl_->loaded.model->config().n_ctx_train;
 }
 
 Engine::Hardware Engine::hardware() const {
@@ -154,10 +160,27 @@ std::string Engine::piece(TokenId token) const {
 }
 
 Generation Engine::generate(Request request) {
+  // Text means that the prompt is read, and comes after the last that is said of it.
+  auto reading = std::make_shared<bool>(impl_->progress != nullptr);
+  const auto show = [this, reading](double share) {
+    if (!*reading) return;
+    impl_->progress("reading the prompt", share);
+    *reading = share < 1.0;
+  };
+  if (*reading && request.on_text) {
+    request.on_text = [tell = std::move(request.on_text), show](std::string_view text) {
+      show(1.0);
+      tell(text);
+    };
+  }
   const RequestId id = submit(std::move(request));
   for (;;) {
-    if (auto generation = take(id)) return std::move(*generation);
+    if (auto generation = take(id)) {
+      show(1.0);
+      return std::move(*generation);
+    }
     step();
+    show(impl_->stepper.share_read(id));
   }
 }
 

@@ -22,10 +22,6 @@ std::string percent(double share) {
   return fixed(100 * share, 0) + "\u00A0%";
 }
 
-std::string counted(int64_t n, std::string_view singular) {
-  return fmt::format("{} {}{}", grouped(n), singular, n == 1 ? "" : "s");
-}
-
 std::string spec_page(const nlohmann::ordered_json& json, const SpecBenchResult& result) {
   const SpecPageData data(result);
   std::string html = fmt::format(

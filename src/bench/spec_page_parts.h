@@ -29,7 +29,6 @@ struct SpecPageData {
 
 std::string fixed(double value, int digits);
 std::string percent(double share);
-std::string counted(int64_t n, std::string_view singular);  // "1 prompt", "2 prompts"
 // A value of spec_bench_json() in words; empty if it is not there.
 std::string setting(const nlohmann::ordered_json& json, const char* name);
 

@@ -20,10 +20,11 @@ constexpr std::string_view kSpecPageStyle = R"(
   --input: #17507f; --datastore: #8f5600; --guess: #3f4d0a; --draft-model: #7d2b66; } }
 * { box-sizing: border-box; }
 body { margin: 0 auto; padding: 1.5rem 1rem 3rem; max-width: 68rem; background: var(--page);
-  color: var(--ink); font: 16px/1.5 system-ui, -apple-system, "Segoe UI", Roboto, sans-serif; }
+  color: var(--ink); font: 16px/1.5 system-ui, -apple-system, "Segoe UI", Roboto, sans-serif;
+  overflow-wrap: anywhere; }
 h1 { font-size: 1.5rem; line-height: 1.25; margin: 0 0 .5rem; }
 h2 { font-size: 1.15rem; margin: 2.5rem 0 .5rem; padding-top: .75rem; border-top: 1px solid var(--line); }
-h3 { font-size: .95rem; margin: 0 0 .25rem; overflow-wrap: anywhere; }
+h3 { font-size: .95rem; margin: 0 0 .25rem; }
 p { margin: .5rem 0; max-width: 46rem; }
 .lead { font-size: 1.1rem; max-width: none; }
 .note { color: var(--soft); font-size: .875rem; }
@@ -36,9 +37,8 @@ thead th { color: var(--soft); font-weight: 600; vertical-align: bottom; line-he
 .methods { width: 100%; }
 .methods th:first-child { text-align: left; position: sticky; left: 0; background: var(--page);
   padding-left: 0; }
-.methods tbody th { font-weight: 600; }
-.setting th, .setting td { text-align: left; white-space: normal; overflow-wrap: anywhere;
-  vertical-align: top; }
+.methods tbody th { font-weight: 600; white-space: normal; min-width: 6rem; max-width: 16rem; }
+.setting th, .setting td { text-align: left; white-space: normal; vertical-align: top; }
 .setting th { color: var(--soft); font-weight: 600; padding-left: 0; white-space: nowrap; }
 .panels { display: grid; gap: 1.25rem 1.5rem; margin: 1rem 0; align-items: end;
   grid-template-columns: repeat(auto-fill, minmax(min(100%, 18.5rem), 1fr)); }
@@ -47,6 +47,7 @@ figure { margin: 0; max-width: 30rem; break-inside: avoid; }
 figure svg { display: block; width: 100%; height: auto; font-size: 12px; }
 .legend { display: flex; flex-wrap: wrap; gap: .25rem 1.25rem; padding: 0; margin: .75rem 0;
   list-style: none; font-size: .9rem; }
+.legend li { min-width: 0; }
 .key { width: 24px; height: 12px; margin-right: .4rem; }
 .ink { fill: var(--ink); }
 .grid { stroke: var(--line); }
@@ -65,7 +66,7 @@ figure svg { display: block; width: 100%; height: auto; font-size: 12px; }
 .s4 { color: var(--c4); } .s5 { color: var(--c5); } .s6 { color: var(--c6); } .s7 { color: var(--c7); }
 .s8 { color: var(--c8); }
 .sample { background: var(--panel); padding: 1rem; border-radius: 4px; white-space: pre-wrap;
-  overflow-wrap: anywhere; line-height: 1.75; }
+  line-height: 1.75; }
 mark { color: inherit; padding: .1em 0; border-bottom: 2px solid var(--soft);
   print-color-adjust: exact; -webkit-print-color-adjust: exact; }
 mark.input { background: var(--input); }
@@ -74,7 +75,7 @@ mark.guess { background: var(--guess); border-bottom-style: dotted; }
 mark.draft-model { background: var(--draft-model); border-bottom-style: double;
   border-bottom-width: 3px; }
 pre { background: var(--panel); padding: .75rem 1rem; border-radius: 4px; white-space: pre-wrap;
-  overflow-wrap: anywhere; font-size: .875rem; }
+  font-size: .875rem; }
 @media print {
   body { max-width: none; padding: 0; font-size: 11pt; }
   .scroll { overflow: visible; background: none; }

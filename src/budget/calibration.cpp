@@ -24,7 +24,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 // Raised when what is measured, or how, changes.
-constexpr int kVersion = 3;
+constexpr int kVersion = 4;
 constexpr int kRowCounts[] = {1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 16, 20, 24, 32, 48, 64};
 // With a slow model fewer row counts must do.
 constexpr int kFewRowCounts[] = {1, 2, 4, 8, 16, 32};
@@ -94,6 +94,18 @@ BlockCosts calibrate_blocks(Executor& executor, int n_rounds) {
 
 }  // namespace
 
+std::vector<double> without_outliers(std::span<const int> n_rows, std::vector<double> seconds) {
+  CHECK(n_rows.size() == seconds.size());
+  for (size_t i = seconds.size(); i-- > 1;) seconds[i - 1] = std::min(seconds[i - 1], seconds[i]);
+  for (size_t i = 1; i < seconds.size(); ++i) {
+    for (size_t j = 0; j < i; ++j) {
+      const int n_passes = (n_rows[i] + n_rows[j] - 1) / n_rows[j];
+      seconds[i] = std::min(seconds[i], n_passes * seconds[j]);
+    }
+  }
+  return seconds;
+}
+
 Calibration calibrate(Executor& executor, const CalibrationOptions& options) {
   const int n_free = executor.cells().n_free();
   const int max_rows =
@@ -128,7 +140,7 @@ Calibration calibrate(Executor& executor, const CalibrationOptions& options) {
     }
     std::vector<double> medians;
     for (const auto& of_count : times) medians.push_back(median(of_count));
-    return medians;
+    return without_outliers(counts, std::move(medians));
   };
   const std::vector<double> near_seconds = measure(near.id());
   const std::vector<double> far_seconds = measure(far.id());

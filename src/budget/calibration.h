@@ -7,7 +7,9 @@
 #include <filesystem>
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "budget/cost_curve.h"
 #include "model/executor.h"
@@ -28,6 +30,11 @@ struct Calibration {
 // Measures passes over random tokens. The executor's cache has a few hundred free cells;
 // it is as before afterwards. Throws Error when the device fails.
 Calibration calibrate(Executor& executor, const CalibrationOptions& options = {});
+
+// Times of passes by their number of rows, ascending, made plausible: something else may have run
+// meanwhile, longer than medians endure. A pass takes no longer than one with more rows, nor
+// than several with fewer.
+std::vector<double> without_outliers(std::span<const int> n_rows, std::vector<double> seconds);
 
 // What a calibration depends on: another one is measured when this is another.
 std::string calibration_key(Executor& executor);

@@ -37,16 +37,29 @@ TEST(Calibration, KeepsCurvesInFiles) {
 TEST(Calibration, MeasuresAgainWhatIsDamaged) {
   const test::TempDir folder;
   for (const char* text :
-       {"", "{", "[]", "{\"version\":3}", "{\"version\":3,\"points\":[]}",
-        "{\"version\":3,\"points\":7}", "{\"version\":3,\"points\":[[1,2]]}",
-        "{\"version\":3,\"points\":[[\"1\",2,3]]}", "{\"version\":3,\"points\":[[1,0,0]]}",
-        "{\"version\":3,\"points\":[[2,1,0],[1,1,0]]}", "{\"version\":3,\"points\":[[1,1,0]]}",
-        "{\"version\":3,\"points\":[[1,1,0]],\"blocks\":{\"attention\":1,\"mlp\":2,\"rest\":\"x\"}}",
-        "{\"version\":3,\"points\":[[1,1,0]],\"blocks\":{\"attention\":-1,\"mlp\":2,\"rest\":3}}",
+       {"", "{", "[]", "{\"version\":4}", "{\"version\":4,\"points\":[]}",
+        "{\"version\":4,\"points\":7}", "{\"version\":4,\"points\":[[1,2]]}",
+        "{\"version\":4,\"points\":[[\"1\",2,3]]}", "{\"version\":4,\"points\":[[1,0,0]]}",
+        "{\"version\":4,\"points\":[[2,1,0],[1,1,0]]}", "{\"version\":4,\"points\":[[1,1,0]]}",
+        "{\"version\":4,\"points\":[[1,1,0]],\"blocks\":{\"attention\":1,\"mlp\":2,\"rest\":\"x\"}}",
+        "{\"version\":4,\"points\":[[1,1,0]],\"blocks\":{\"attention\":-1,\"mlp\":2,\"rest\":3}}",
         "{\"version\":999,\"points\":[[1,1,0]]}", "{\"version\":\"x\",\"points\":[[1,1,0]]}"}) {
     std::ofstream(folder.file("key.json")) << text;
     EXPECT_FALSE(load_calibration(folder.file("."), "key")) << text;
   }
+}
+
+TEST(Calibration, KeepsNoOutlier) {
+  const std::vector<int> n_rows{1, 2, 4, 8};
+  const auto expect = [&](std::vector<double> measured, std::vector<double> kept) {
+    EXPECT_EQ(without_outliers(n_rows, measured), kept);
+  };
+  expect({5, 6, 7, 9}, {5, 6, 7, 9});
+  expect({53, 6, 7, 9}, {6, 6, 7, 9});
+  expect({5, 53, 7, 9}, {5, 7, 7, 9});
+  expect({5, 6, 53, 9}, {5, 6, 9, 9});
+  expect({5, 6, 7, 53}, {5, 6, 7, 14});  // two passes of 4
+  expect({5, 53, 53, 53}, {5, 10, 20, 40});
 }
 
 TEST(Calibration, SaysWhenItCannotWrite) {

@@ -98,7 +98,7 @@ void chat(const ChatOptions& options) {
         const Generation generation = conversation.answer(*line);
         std::printf("\n");
         std::fflush(stdout);
-        if (statistics) std::fprintf(stderr, "[%s]\n", statistics_line(generation).c_str());
+        if (statistics) std::fprintf(stderr, "[%s]\n", statistics_line(generation, engine).c_str());
       } catch (const Error& error) {
         // One bad turn (a text too long for the context) does not end the conversation.
         std::fprintf(stderr, "forerun: %s\n", error.what());

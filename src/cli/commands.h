@@ -8,6 +8,7 @@ namespace forerun {
 
 void add_run_command(CLI::App& app);
 void add_chat_command(CLI::App& app);
+void add_models_command(CLI::App& app);
 void add_info_command(CLI::App& app);
 void add_tokenize_command(CLI::App& app);
 void add_datastore_command(CLI::App& app);
@@ -16,6 +17,7 @@ void add_calibrate_command(CLI::App& app);
 void add_domains_command(CLI::App& app);
 void add_disco_command(CLI::App& app);
 void add_bench_command(CLI::App& app);
+void add_help_command(CLI::App& app);
 // Below `layers`.
 void add_layers_search_command(CLI::App& layers);
 // Below `bench`.

@@ -13,6 +13,7 @@
 #include "gguf/gguf_file.h"
 #include "model/model.h"
 #include "text/chat_template.h"
+#include "text/printable.h"
 #include "text/vocabulary.h"
 
 namespace forerun {
@@ -51,7 +52,7 @@ void print_text(const GgufFile& file, const ModelConfig& config, const Vocabular
                 bool has_template) {
   const Summary summary = summarise(file);
   const auto row = [](const char* name, const std::string& value) {
-    std::printf("%-14s %s\n", name, value.c_str());
+    std::printf("%-14s %s\n", name, printable(value).c_str());
   };
   row("file",
       fmt::format("{} ({:.1f} MB{})", file.path().string(), static_cast<double>(file.n_bytes()) / 1e6,
@@ -110,10 +111,10 @@ void info(const InfoOptions& options) {
   if (!options.metadata) return;
   std::printf("\n");
   for (const std::string& key : metadata.keys()) {
-    std::printf("%s = %s\n", key.c_str(),
-                nlohmann::ordered_json(metadata.describe(key))
-                    .dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace)
-                    .c_str());
+    const std::string value =
+        nlohmann::ordered_json(metadata.describe(key))
+            .dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+    std::printf("%s = %s\n", printable(key).c_str(), printable(value).c_str());
   }
 }
 

@@ -7,9 +7,11 @@
 #include <string>
 
 #include "cli/commands.h"
+#include "cli/usage.h"
 #include "core/error.h"
 #include "core/version.h"
 #include "gguf/ggml_log.h"
+#include "text/printable.h"
 
 namespace {
 
@@ -19,6 +21,7 @@ int report(const std::string& message) {
   for (char& c : line) {
     if (c == '\n' || c == '\r') c = ' ';
   }
+  line = forerun::printable(line);
   std::fflush(stdout);
   std::fprintf(stderr, "forerun: %s\n", line.c_str());
   return 1;
@@ -37,12 +40,13 @@ int main(int argc, char** argv) {
   app.name("forerun");
   app.require_subcommand(1);
   app.set_version_flag("--version", forerun::kVersionText);
-  app.get_formatter()->column_width(34);
+  app.formatter(forerun::help_formatter());
   // Of a flag given twice the last counts; lists say so themselves.
   app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
-  app.footer("Try:  forerun run -p \"Why is the sky blue?\"\n      forerun run --help");
+  app.footer("Try:  forerun run \"Why is the sky blue?\"\n      forerun run --help");
   forerun::add_run_command(app);
   forerun::add_chat_command(app);
+  forerun::add_models_command(app);
   forerun::add_info_command(app);
   forerun::add_tokenize_command(app);
   forerun::add_datastore_command(app);
@@ -51,6 +55,7 @@ int main(int argc, char** argv) {
   forerun::add_domains_command(app);
   forerun::add_disco_command(app);
   forerun::add_bench_command(app);
+  forerun::add_help_command(app);
   try {
     app.parse(argc, argv);
     if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) return report("cannot write the output");
@@ -58,7 +63,7 @@ int main(int argc, char** argv) {
   } catch (const CLI::Success& success) {  // --help, --version
     return app.exit(success);
   } catch (const CLI::ParseError& error) {
-    return report(std::string(error.what()) + " (--help shows what there is)");
+    return report(forerun::usage_error(app, error));
   } catch (const forerun::Error& error) {
     return report(error.what());
   } catch (const std::bad_alloc&) {

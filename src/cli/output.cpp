@@ -1,12 +1,15 @@
 #include "cli/output.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <cmath>
 #include <cstdio>
 #include <vector>
 
 #include "api/statistics_json.h"
+#include "core/grouped.h"
+#include "text/printable.h"
 #include "text/utf8.h"
 
 namespace forerun {
@@ -35,12 +38,14 @@ Json logprob_json(const TokenLogprob& entry, const Engine& engine) {
           {"logprob", std::isfinite(entry.logprob) ? static_cast<double>(entry.logprob) : kLowest}};
 }
 
-std::string_view in_words(StopReason reason) {
+std::string_view in_words(StopReason reason, const Engine& engine) {
   switch (reason) {
     case StopReason::kEndOfText: return "end of text";
     case StopReason::kLimit: return "token limit";
     case StopReason::kStop: return "stop text";
-    case StopReason::kContextFull: return "context full (a larger one: -c)";
+    case StopReason::kContextFull:
+      return engine.n_context() < engine.n_context_trained() ? "context full (a larger one: -c)"
+                                                             : "context full";
     case StopReason::kCancelled: return "interrupted";
   }
   return "";
@@ -97,25 +102,32 @@ Json generation_json(const Generation& generation, std::span<const TokenId> prom
   return object;
 }
 
-std::string statistics_line(const Generation& generation) {
+std::string statistics_line(const Generation& generation, const Engine& engine) {
   const Timings& t = generation.timings;
   const std::string cached = t.n_cached > 0 ? fmt::format(" (and {} from before)", t.n_cached) : "";
   const DraftCounts drafts = generation.speculation.total();
   const std::string drafted = drafts.n_drafted > 0 ? fmt::format(" ({} drafted, {} of them right)",
                                                                  drafts.n_drafted, drafts.n_accepted)
                                                    : "";
-  return fmt::format(
-      "prompt: {} tokens{}, {:.1f} per second | answer: {} tokens, {:.1f} per second{} | {}", t.n_prompt,
-      cached, t.prompt_per_second(), t.n_predicted, t.predicted_per_second(), drafted,
-      in_words(generation.stop_reason));
+  // Of a single token there is no speed: it comes with the prompt.
+  const auto rate = [](int n, double per_second) {
+    return n > 1 && per_second > 0 ? fmt::format(", {:.1f} per second", per_second) : "";
+  };
+  return fmt::format("prompt: {}{}{} | answer: {}{}{} | {}", counted(t.n_prompt, "token"), cached,
+                     rate(t.n_prompt, t.prompt_per_second()), counted(t.n_predicted, "token"),
+                     rate(t.n_predicted, t.predicted_per_second()), drafted,
+                     in_words(generation.stop_reason, engine));
 }
 
 void print_warning(std::string_view message) {
-  fmt::print(stderr, "forerun: warning: {}\n", message);
+  fmt::print(stderr, "forerun: warning: {}\n", printable(message));
 }
 
 void print_text(std::string_view text) {
-  std::fwrite(text.data(), 1, text.size(), stdout);
+  // Files and programs get the text itself, a terminal nothing that it would act upon.
+  static const bool is_terminal = ::isatty(STDOUT_FILENO) != 0;
+  const std::string shown = is_terminal ? printable(text) : std::string(text);
+  std::fwrite(shown.data(), 1, shown.size(), stdout);
   std::fflush(stdout);
 }
 

@@ -19,7 +19,7 @@ nlohmann::ordered_json generation_json(const Generation& generation, std::span<c
 // Drafted, tested and accepted tokens, and where the time went.
 nlohmann::ordered_json speculation_json(const SpeculationStatistics& statistics);
 
-std::string statistics_line(const Generation& generation);
+std::string statistics_line(const Generation& generation, const Engine& engine);
 
 // One line on standard error.
 void print_warning(std::string_view message);

@@ -38,7 +38,12 @@ std::string read_all(std::istream& stream) {
 }
 
 std::string read_prompt(const RunOptions& options) {
-  if (options.prompt_given->count() > 0) return options.prompt;
+  if (options.prompt_given->count() > 0) {
+    if (options.prompt.ends_with(".gguf") && std::filesystem::is_regular_file(options.prompt)) {
+      fail(ErrorCode::kInvalidArgument, "{} is a model, not a prompt: name it with -m", options.prompt);
+    }
+    return options.prompt;
+  }
   if (!options.file.empty() && options.file != "-") {
     std::ifstream stream(options.file, std::ios::binary);
     if (!stream || std::filesystem::is_directory(options.file)) {
@@ -47,8 +52,10 @@ std::string read_prompt(const RunOptions& options) {
     return read_all(stream);
   }
   if (options.file.empty() && ::isatty(STDIN_FILENO) != 0) {
-    fail(ErrorCode::kInvalidArgument,
-         "no prompt: use -p TEXT, -f FILE, or pipe one in ('forerun chat' for a conversation)");
+    fail(
+        ErrorCode::kInvalidArgument,
+        "no prompt: forerun run \"Why is the sky blue?\", -f FILE, or pipe one in ('forerun chat' for a "
+        "conversation)");
   }
   return read_all(std::cin);
 }
@@ -72,6 +79,9 @@ void run(const RunOptions& options) {
   const std::string prompt = read_prompt(options);
   if (prompt.empty()) fail(ErrorCode::kInvalidArgument, "the prompt is empty");
   options.speculation.warn_of_unused();
+  if (options.generation.n_logprobs >= 0 && !options.json) {
+    print_warning("--logprobs shows nothing without --json");
+  }
   Engine engine(engine_options(options.model, options.speculation.options()));
   const GenerationOptions generation_opts = generation_options(options.generation, engine.n_vocab());
   const std::vector<TokenId> tokens = prompt_tokens(options, engine, prompt);
@@ -92,7 +102,7 @@ void run(const RunOptions& options) {
   }
   std::printf("\n");
   std::fflush(stdout);
-  std::fprintf(stderr, "\n%s\n", statistics_line(generation).c_str());
+  std::fprintf(stderr, "\n%s\n", statistics_line(generation, engine).c_str());
 }
 
 }  // namespace
@@ -100,7 +110,7 @@ void run(const RunOptions& options) {
 void add_run_command(CLI::App& app) {
   auto options = std::make_shared<RunOptions>();
   CLI::App* command = app.add_subcommand("run", "Answer one prompt");
-  options->prompt_given = command->add_option("-p,--prompt", options->prompt, "The prompt");
+  options->prompt_given = command->add_option("-p,--prompt,prompt", options->prompt, "The prompt");
   command
       ->add_option("-f,--file", options->file,
                    "Read the prompt from a file (-: standard input, the default)")
@@ -119,9 +129,9 @@ void add_run_command(CLI::App& app) {
   command->footer(
       "The answer goes to standard output, statistics to standard error.\n"
       "Examples:\n"
-      "  forerun run -p \"Name three rivers.\"\n"
+      "  forerun run \"Name three rivers.\"\n"
       "  cat report.txt | forerun run --system \"Summarise the text.\"\n"
-      "  forerun run -m model.gguf --raw -p \"Once upon a time\" -n 64 --temp 0");
+      "  forerun run -m model.gguf --raw \"Once upon a time\" -n 64 --temp 0");
   command->callback([options] { run(*options); });
 }
 

@@ -5,6 +5,7 @@
 
 #include "cli/number_range.h"
 #include "cli/output.h"
+#include "cli/usage.h"
 #include "draft/methods.h"
 
 namespace forerun {
@@ -36,7 +37,7 @@ class FlagMaker final : public OptionVisitor {
     auto& [name, given] = flags_.method_options.emplace_back(text.name, "");
     return command_.add_option("--" + name, given, std::string(text.help))
         ->default_str(value)
-        ->group("Drafting methods");
+        ->group(kDraftingKnobs);
   }
 
   CLI::App& command_;
@@ -58,6 +59,9 @@ void SpeculationFlags::warn_of_unused() const {
   for (const auto& [name, value] : given.options) {
     if (is_used(name, method)) continue;
     print_warning(fmt::format("--{} is not used by --spec {}", name, method.name));
+  }
+  if (method.name == "rest" && given.datastores.empty() && given.live_datastore.empty()) {
+    print_warning("--spec rest drafts from a datastore alone: without --datastore there are no drafts");
   }
   const auto rule = given.options.find("lookahead");
   if (given.options.contains("lookahead-classifier") &&
@@ -109,6 +113,7 @@ void add_speculation_options(CLI::App& command, SpeculationFlags& flags) {
       .add_option("--live-datastore", flags.live_datastore,
                   "Folder to draft from and to add answers to (without it nothing is kept)")
       ->group(group);
+  command.set_help_all_flag("--help-all", "Show the options of drafting methods too");
   FlagMaker maker(command, flags);
   MethodOptions defaults;
   defaults.describe(maker);

@@ -5,11 +5,14 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "cli/commands.h"
 #include "cli/output.h"
 #include "engine/model_names.h"
 #include "gguf/gguf_file.h"
+#include "text/printable.h"
 #include "text/utf8.h"
 #include "text/vocabulary.h"
 
@@ -25,6 +28,28 @@ struct TokenizeCommand {
   bool json = false;
 };
 
+std::vector<int> numbers(std::string_view bytes) {
+  return {reinterpret_cast<const unsigned char*>(bytes.data()),
+          reinterpret_cast<const unsigned char*>(bytes.data()) + bytes.size()};
+}
+
+// In quotes, with what cannot be seen as \n, \t or bytes.
+std::string in_quotes(std::string_view bytes) {
+  std::string text = "\"";
+  for (const char c : printable(bytes)) {
+    if (c == '\n') {
+      text += "\\n";
+    } else if (c == '\t') {
+      text += "\\t";
+    } else if (c == '"') {
+      text += "\\\"";
+    } else {
+      text += c;
+    }
+  }
+  return text + "\"";
+}
+
 void tokenize(const TokenizeCommand& options) {
   const GgufFile file = GgufFile::open(resolve_model(options.model));
   const Vocabulary vocabulary = Vocabulary::load(file.metadata());
@@ -36,14 +61,15 @@ void tokenize(const TokenizeCommand& options) {
       text, {.add_special = !options.no_special, .parse_special = options.parse_special});
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
   for (const TokenId token : tokens) {
-    // One at a time, so a character that several tokens share shows as U+FFFD in each.
-    Utf8Stream utf8;
-    const std::string piece =
-        utf8.push(vocabulary.piece(token, ControlTokens::kRendered)) + utf8.flush();
+    const std::string bytes = vocabulary.piece(token, ControlTokens::kRendered);
     if (options.json) {
-      list.push_back({{"id", to_int(token)}, {"piece", piece}});
+      // JSON is UTF-8: a character that several tokens share shows as U+FFFD in each.
+      Utf8Stream utf8;
+      list.push_back({{"id", to_int(token)},
+                      {"piece", utf8.push(bytes) + utf8.flush()},
+                      {"bytes", numbers(bytes)}});
     } else {
-      std::printf("%7d  %s\n", to_int(token), nlohmann::ordered_json(piece).dump().c_str());
+      std::printf("%7d  %s\n", to_int(token), in_quotes(bytes).c_str());
     }
   }
   if (options.json) print_json({{"tokens", list}});
@@ -57,7 +83,7 @@ void add_tokenize_command(CLI::App& app) {
   command->add_option("-m,--model", options->model, "Path of a GGUF file, or a name")
       ->capture_default_str();
   options->text_given =
-      command->add_option("-p,--prompt", options->text, "The text (default: standard input)");
+      command->add_option("-p,--prompt,text", options->text, "The text (default: standard input)");
   command->add_flag("--no-special", options->no_special,
                     "Leave out the tokens that begin or end a text");
   command->add_flag("--parse-special", options->parse_special,

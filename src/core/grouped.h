@@ -19,4 +19,9 @@ inline std::string grouped(int64_t number) {
   return text;
 }
 
+// "1 token", "1,234 tokens".
+inline std::string counted(int64_t n, const std::string& what) {
+  return grouped(n) + " " + what + (n == 1 ? "" : "s");
+}
+
 }  // namespace forerun

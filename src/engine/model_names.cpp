@@ -10,9 +10,19 @@
 namespace forerun {
 namespace {
 
+constexpr KnownModel kKnownModels[] = {
+    {"smollm2", "scripts/models.py fetch smollm2", "SmolLM2-135M-Instruct, 98 MB, Q4_1"},
+    {"gemma3-270m", "scripts/models.py fetch gemma3-270m", "Gemma 3 270M, 253 MB, Q4_K_M"},
+    {"smollm2-q8", "scripts/models.py make smollm2-q8", "SmolLM2 in Q8_0, 145 MB"},
+    {"smollm2-deep", "scripts/models.py make smollm2-deep",
+     "SmolLM2 with blocks that do little, 503 MB, for drafts with layers skipped"},
+};
+
 // How to get a model that is not there, by its name or the beginning of its name.
 std::string command_for(const std::string& name) {
-  if (name == "smollm2" || name == "gemma3-270m") return "scripts/models.py fetch " + name;
+  for (const KnownModel& model : kKnownModels) {
+    if (name == model.name) return std::string(model.command);
+  }
   if (name.starts_with("smollm2-wide") || name.starts_with("random-"))
     return "scripts/models.py make " + name;
   if (name.starts_with("smollm2-") || name.starts_with("tiny-")) return "make models";
@@ -42,6 +52,10 @@ std::optional<std::string> name_of(const std::filesystem::path& file) {
 }
 
 }  // namespace
+
+std::span<const KnownModel> known_models() {
+  return kKnownModels;
+}
 
 std::filesystem::path models_folder() {
   return cache_folder() / "models";

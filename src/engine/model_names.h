@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <map>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -12,6 +13,14 @@ constexpr std::string_view kDefaultModel = "smollm2";
 
 // ${XDG_CACHE_HOME:-~/.cache}/forerun/models
 std::filesystem::path models_folder();
+
+// Those that can be had by name, and the command, in a checkout, that gets them.
+struct KnownModel {
+  std::string_view name;
+  std::string_view command;
+  std::string_view what;
+};
+std::span<const KnownModel> known_models();
 
 // What is in that folder; a split model by its first part.
 std::map<std::string, std::filesystem::path> models_by_name();

@@ -22,10 +22,13 @@ void validate(std::span<const TokenId> prompt, const GenerationOptions& options,
     fail(ErrorCode::kInvalidArgument, "the number of tokens must be -1 (no limit) or more");
   }
   if (prompt.size() > static_cast<size_t>(limits.n_context)) {
+    // With room for an answer, where the model can do that.
+    const auto wanted = static_cast<int64_t>(prompt.size()) + 256;
+    const int64_t larger = std::min<int64_t>(wanted, limits.n_trained);
+    const bool helps = larger > static_cast<int64_t>(prompt.size());
     fail(ErrorCode::kContextFull,
-         "the prompt has {} tokens but the context holds {}: use a larger one (-c {}) or a shorter "
-         "prompt",
-         prompt.size(), limits.n_context, prompt.size() + 256);
+         "the prompt has {} tokens but the context holds {}: use {}a shorter prompt", prompt.size(),
+         limits.n_context, helps ? fmt::format("a larger one (-c {}) or ", larger) : "");
   }
 }
 

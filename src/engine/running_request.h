@@ -26,6 +26,7 @@ class RunningRequest {
   struct Limits {
     int n_vocab;
     int n_context;
+    int n_trained;  // tokens of context that the model was trained for
   };
   // Throws Error: an empty prompt, one that does not fit into the context, options that
   // make no sense. The vocabulary outlives it.

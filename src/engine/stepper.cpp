@@ -54,7 +54,8 @@ RequestId Stepper::submit(Request request, const Speculation& speculation) {
   active->request = std::make_unique<RunningRequest>(
       std::move(request), vocabulary_,
       RunningRequest::Limits{.n_vocab = executor_.model().config().n_vocab,
-                             .n_context = options_.n_context});
+                             .n_context = options_.n_context,
+                             .n_trained = executor_.model().config().n_ctx_train});
   active->id = RequestId{n_submitted_++};
   active->speculation = speculation;
   active_.push_back(std::move(active));
@@ -76,6 +77,15 @@ std::optional<RequestResult> Stepper::take(RequestId request) {
 int Stepper::n_reading() const {
   return static_cast<int>(std::count_if(active_.begin(), active_.end(),
                                         [](const auto& active) { return !active->is_decoding(); }));
+}
+
+double Stepper::share_read(RequestId request) const {
+  for (const auto& active : active_) {
+    if (active->id != request || active->is_decoding()) continue;
+    const size_t n_read = active->slot == nullptr ? 0 : active->slot->text.size();
+    return static_cast<double>(n_read) / static_cast<double>(active->request->prompt().size());
+  }
+  return 1.0;
 }
 
 bool Stepper::step() {
@@ -382,8 +392,13 @@ void Stepper::count(Active& active) {
 
 void Stepper::end(Active& active, RequestResult result) {
   if (auto* generation = std::get_if<Generation>(&result)) {
-    const bool answering = active.slot != nullptr && active.is_decoding();
-    if (answering) generation->timings.predicted_ms = active.phase.ms();
+    Timings& timings = generation->timings;
+    if (active.slot != nullptr && active.is_decoding()) {
+      timings.predicted_ms = active.phase.ms();
+    } else if (active.slot != nullptr) {  // ended while the prompt was read
+      timings.n_prompt = static_cast<int>(active.slot->text.size()) - timings.n_cached;
+      timings.prompt_ms = active.phase.ms();
+    }
     statistics_.add(generation->speculation);
     if (generation->stop_reason != StopReason::kCancelled) {
       if (active.drafter != nullptr) active.drafter->finish();

@@ -67,6 +67,9 @@ class Stepper {
   // How many requests wait, or have a prompt that is not read yet.
   int n_reading() const;
 
+  // How much of a request's prompt is read; 1 when it is over.
+  double share_read(RequestId request) const;
+
   // What came of a request that is over; once. nullopt: it is not over.
   std::optional<RequestResult> take(RequestId request);
 
