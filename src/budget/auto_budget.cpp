@@ -27,9 +27,10 @@ AutoBudget::AutoBudget(CostCurve curve, const Options& options)
 
 int AutoBudget::max_nodes(RequestId request, const PassPlan& /*plan*/) {
   RequestState& state = requests_[request];
-  state.has_draft = state.n_until_next == 0;
+  state.has_draft = wants_drafts_ && state.n_until_next == 0;
+  has_asked_ = has_asked_ || state.has_draft;
   if (state.has_draft) return options_.max_nodes;
-  --state.n_until_next;
+  if (state.n_until_next > 0) --state.n_until_next;
   return 0;
 }
 
@@ -102,6 +103,7 @@ void AutoBudget::choose(std::span<Proposal> proposals, const PassPlan& plan) {
 }
 
 void AutoBudget::observe(const Outcome& outcome) {
+  last_.n_tokens += static_cast<int>(outcome.tokens.size());
   acceptance_.observe(outcome.tokens, requests_[outcome.request].acceptance);
 }
 
@@ -122,7 +124,23 @@ double AutoBudget::correction(int n_rows) const {
   return 1.0;
 }
 
+// Of the pass before this one, whose tokens are all known now.
+void AutoBudget::settle(const PassCost& cost) {
+  if (last_.has_asked && last_.n_tokens > 0) {
+    account_.add(last_.seconds, last_.plain_seconds, last_.n_requests, last_.n_tokens);
+  }
+  const int n = cost.plan.n_decoding;
+  last_ = {.has_asked = has_asked_ && cost.plan.n_prompt_rows == 0,
+           .seconds = cost.seconds + cost.draft_seconds,
+           .plain_seconds = curve_.rows(n) * correction(n) + curve_.attention(1, cost.n_context),
+           .n_requests = n,
+           .n_tokens = 0};
+  has_asked_ = false;
+  wants_drafts_ = account_.wants_drafts();
+}
+
 void AutoBudget::observe(const PassCost& cost) {
+  settle(cost);
   const auto& points = curve_.points();
   if (cost.plan.n_prompt_rows > 0 || cost.n_rows > points.back().n_rows) return;
   const int n_per_request = std::max(1, cost.n_rows / cost.plan.n_decoding);

@@ -9,7 +9,8 @@
 // is largest. Chances are learnt from what became of earlier drafts, verified or not
 // (acceptance_model.h), seconds are measured (calibration.h) and kept right by the passes
 // themselves. While drafts do not pay they are made only now and then, to see whether they
-// would: so text that cannot be foreseen costs next to nothing.
+// would: so text that cannot be foreseen costs next to nothing, and neither does finding drafts
+// for a model that is faster than that (draft_account.h).
 #pragma once
 
 #include <map>
@@ -17,6 +18,7 @@
 
 #include "budget/acceptance_model.h"
 #include "budget/cost_curve.h"
+#include "budget/draft_account.h"
 #include "budget/tree_budget.h"
 
 namespace forerun {
@@ -46,6 +48,7 @@ class AutoBudget final : public TreeBudget {
     int proposal;
     int32_t node;
   };
+  void settle(const PassCost& cost);
   // The last point of the curve that has no more rows.
   size_t point_of(int n_rows) const;
   // That of the nearest point with any observations.
@@ -55,6 +58,19 @@ class AutoBudget final : public TreeBudget {
   Options options_;
   AcceptanceModel acceptance_;
   std::map<RequestId, RequestState> requests_;
+  DraftAccount account_;
+  // For the pass that is put together: whether drafts are worth asking for, and were.
+  bool wants_drafts_ = true;
+  bool has_asked_ = false;
+  // The pass before, whose tokens are counted until the next one begins.
+  struct LastPass {
+    bool has_asked = false;
+    double seconds = 0;  // drafting included
+    double plain_seconds = 0;
+    int n_requests = 0;
+    int n_tokens = 0;
+  };
+  LastPass last_;
   // How measured passes compare with the curve, per point of it.
   struct Correction {
     double factor = 1.0;

@@ -127,6 +127,38 @@ TEST(AutoBudget, PassesCorrectTheCurve) {
   EXPECT_TRUE(tree.empty()) << "half a token is not worth twice the time";
 }
 
+// Every draft is right, and takes longer to find than the pass that it saves.
+TEST(AutoBudget, DoesNotAskForDraftsThatCostMoreThanTheySave) {
+  for (const double draft_seconds : {0.1, 3.0}) {
+    AutoBudget budget(CostCurve({{.n_rows = 1, .seconds = 1.0, .seconds_per_token = 0},
+                                 {.n_rows = 8, .seconds = 1.1, .seconds_per_token = 0}}),
+                      {});
+    const RequestId request{1};
+    const PassPlan plan{.n_decoding = 1, .n_prompt_rows = 0};
+    const TokenId tokens[] = {TokenId{1}, TokenId{2}};
+    int n_asked = 0;
+    for (int i = 0; i < 2000; ++i) {
+      DraftTree tree;
+      const bool asked = budget.max_nodes(request, plan) > 0;
+      if (asked) tree.add({.token = tokens[0], .score = 0.9f, .match_length = 4});
+      n_asked += asked ? 1 : 0;
+      Proposal proposal{.request = request, .n_context = 10, .tree = &tree};
+      budget.choose({&proposal, 1}, plan);
+      budget.observe(PassCost{.plan = plan,
+                              .n_rows = 1 + tree.size(),
+                              .n_context = 10,
+                              .seconds = 1.0,
+                              .draft_seconds = asked ? draft_seconds : 0});
+      budget.observe(Outcome{.request = request, .tokens = {tokens, tree.empty() ? 1u : 2u}});
+    }
+    if (draft_seconds < 1) {
+      EXPECT_GT(n_asked, 1900);
+    } else {
+      EXPECT_LT(n_asked, 100);
+    }
+  }
+}
+
 TEST(RooflineBudget, FollowsThePublishedCaps) {
   // A row of a large pass takes a 48th of a pass of one.
   const CostCurve curve({{.n_rows = 1, .seconds = 1.0, .seconds_per_token = 0},

@@ -44,6 +44,7 @@ struct PassCost {
   int n_rows;     // all of them
   int n_context;  // tokens of the decoding requests' texts together
   double seconds;
+  double draft_seconds = 0;  // finding drafts for it, and telling drafters what became of the last
 };
 
 class TreeBudget {

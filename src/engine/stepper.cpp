@@ -1,6 +1,7 @@
 #include "engine/stepper.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "core/check.h"
 #include "core/error.h"
@@ -191,6 +192,7 @@ void Stepper::draft(DraftMethod& method, std::span<Active* const> requests) {
   for (const DraftJob& job : jobs_) {
     CHECK(job.tree->size() <= job.limits.max_nodes && job.tree->max_depth() <= job.limits.max_depth);
   }
+  draft_seconds_ += watch.seconds();
   const double ms = watch.ms() / static_cast<double>(requests.size());
   for (Active* active : requests) {
     if (is_exact(*active)) active->tree.prune_to_chain();
@@ -269,7 +271,8 @@ void Stepper::forward() {
   PassCost cost{.plan = plan_,
                 .n_rows = static_cast<int>(pass_.rows.size()),
                 .n_context = 0,
-                .seconds = pass_seconds_};
+                .seconds = pass_seconds_,
+                .draft_seconds = std::exchange(draft_seconds_, 0.0)};
   for (const auto& active : active_) {
     if (active->is_decoding()) cost.n_context += static_cast<int>(active->request->text().size());
   }
@@ -366,6 +369,7 @@ std::optional<StopReason> Stepper::after_tree(Active& active) {
     active.drafter->append(grown);
     active.speculation.budget->observe(Outcome{.request = active.id, .tokens = grown});
     request.speculation().draft_ms += append_watch.ms();
+    draft_seconds_ += append_watch.seconds();
   }
   return reason;
 }

@@ -147,6 +147,7 @@ class Stepper {
   Pass pass_;
   PassPlan plan_{};
   double pass_seconds_ = 0;
+  double draft_seconds_ = 0;  // since the last pass
   const PassResult* pass_result_ = nullptr;
   std::vector<NodeId> nodes_;
   std::vector<NodeId> path_;
