@@ -129,11 +129,16 @@ void AutoBudget::settle(const PassCost& cost) {
   if (last_.has_asked && last_.n_tokens > 0) {
     account_.add(last_.seconds, last_.plain_seconds, last_.n_requests, last_.n_tokens);
   }
-  const int n = cost.plan.n_decoding;
+  // Both as the curve has it: what else the machine does says nothing of drafts.
+  const int n_requests = cost.plan.n_decoding;
+  const auto seconds = [&](int n_rows) {
+    return curve_.rows(n_rows) * correction(n_rows) +
+           curve_.attention(std::max(1, n_rows / n_requests), cost.n_context);
+  };
   last_ = {.has_asked = has_asked_ && cost.plan.n_prompt_rows == 0,
-           .seconds = cost.seconds + cost.draft_seconds,
-           .plain_seconds = curve_.rows(n) * correction(n) + curve_.attention(1, cost.n_context),
-           .n_requests = n,
+           .seconds = seconds(cost.n_rows) + cost.draft_seconds,
+           .plain_seconds = seconds(n_requests),
+           .n_requests = n_requests,
            .n_tokens = 0};
   has_asked_ = false;
   wants_drafts_ = account_.wants_drafts();
