@@ -16,6 +16,8 @@ namespace {
 
 using Run = void (*)(ChatSession&, const std::string& argument);
 
+constexpr std::string_view kNoText = "\"\"";
+
 struct Command {
   std::string_view name;
   std::string_view argument;  // in brackets: may be left out; empty: it takes none
@@ -56,7 +58,7 @@ void regenerate(ChatSession& session, const std::string&) {
 }
 
 void system(ChatSession& session, const std::string& text) {
-  if (!text.empty()) return session.set_system(text);
+  if (!text.empty()) return session.set_system(text == kNoText ? "" : text);
   const std::string& current = session.conversation().system();
   say(current.empty() ? "no system message" : current);
 }
@@ -101,7 +103,7 @@ void leave(ChatSession& session, const std::string&) {
 constexpr std::array kCommands = {
     Command{"reset", "", "forget the conversation", reset},
     Command{"regen", "", "answer the last message anew, with a random seed", regenerate},
-    Command{"system", "[TEXT]", "set the system message from now on, or show it", system},
+    Command{"system", "[TEXT]", "set the system message from now on (\"\": none), or show it", system},
     Command{"set", "[NAME [VALUE]]", "set a sampling option, or show them", set},
     Command{"save", "FILE", "keep the conversation in a file", save},
     Command{"load", "FILE", "go on with the conversation in a file", load},

@@ -98,7 +98,10 @@ std::optional<Input> LineEditor::read() {
       line = std::move(text);
     }
     input = line ? input_.push(*line) : input_.finish();
-    if (!line) break;
+    if (!line) {
+      if (terminal_ && input) std::fputc('\n', terminal_->screen);
+      break;
+    }
   }
   if (terminal_ && input) terminal_->remember(*input);
   return input;

@@ -150,8 +150,13 @@ class Commands(ChatTest):
         lines = self.piped("/system", "/system You are a pirate.", "/system", "Hello", "/reset", f"/save {self.file}").stderr.decode()
         self.assertTrue(lines.startswith("[no system message]\n[You are a pirate.]\n"), lines)
         self.assertEqual(json.loads(self.file.read_text()), {"forerun_chat": 1, "system": "You are a pirate.", "messages": []})
-        count = lambda *first: re.search(r"prompt: (\d+) tokens", self.piped(*first, "Hello").stderr.decode())[1]
-        self.assertNotEqual(count("/system You are a pirate."), count("/system Be."))
+        self.assertEqual(self.piped("/system One.", '/system ""', "/system").stderr, b"[no system message]\n")
+        # The model reads it.
+        counts = [
+            re.search(r"prompt: (\d+) tokens", self.piped(f"/system {text}", "Hello").stderr.decode())[1]
+            for text in ("You are a pirate.", "Be.")
+        ]
+        self.assertNotEqual(*counts)
 
     def test_regen(self):
         sampled = [*CHAT, "--temp", "2", "--top-p", "1", "--min-p", "0", "--seed", "1", "-n", "20"]
