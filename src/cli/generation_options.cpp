@@ -99,6 +99,9 @@ void add_generation_options(CLI::App& command, GenerationFlags& flags) {
 
 GenerationOptions generation_options(const GenerationFlags& flags, int n_vocab) {
   GenerationOptions options = flags.options;
+  if (options.max_tokens < -1) {
+    fail(ErrorCode::kInvalidArgument, "-n must be -1 (no limit) or more, not {}", options.max_tokens);
+  }
   for (const std::string& bias : flags.logit_bias)
     options.sampling.logit_bias.push_back(parse_bias(bias));
   for (const int token : flags.stop_tokens) {

@@ -1,26 +1,31 @@
-// Reads lines from a person: editing and history on a terminal, plain lines else.
+// Reads messages from a person: editing and history on a terminal, plain lines else.
 #pragma once
 
 #include <memory>
 #include <optional>
 #include <string>
 
+#include "cli/message_input.h"
+
 namespace forerun {
 
+// While one lives on a terminal, what is typed is not shown until it is read: it is the
+// beginning of the next line then.
 class LineEditor {
  public:
-  explicit LineEditor(std::string prompt);
+  LineEditor();
   ~LineEditor();
   LineEditor(const LineEditor&) = delete;
   LineEditor& operator=(const LineEditor&) = delete;
 
-  // nullopt: the end of the input (Ctrl-D). A line given up with Ctrl-C comes back
+  // nullopt: the end of the input (Ctrl-D). A message given up with Ctrl-C comes back
   // as an empty one.
-  std::optional<std::string> read();
+  std::optional<Input> read();
 
  private:
   struct Terminal;
   std::unique_ptr<Terminal> terminal_;  // nullptr: standard input is none
+  MessageInput input_;
 };
 
 }  // namespace forerun

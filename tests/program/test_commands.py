@@ -1,17 +1,10 @@
 """The commands do what their help says."""
 
-import os
-import pty
-import re
-import select
-import signal
-import subprocess
 import tempfile
-import time
 import unittest
 from pathlib import Path
 
-from program import PROGRAM, QUICK, ProgramTest, model, run
+from program import QUICK, ProgramTest, model
 
 TINY = model("tiny-llama")
 SMOLLM2 = model("smollm2")
@@ -182,108 +175,6 @@ class Others(ProgramTest):
         for part in ("decode", "prefill", "load", "memory"):
             self.assertGreater(result[part]["ratio"], 0)
         self.assertIn("ratio", self.succeed("bench", "engine", "-m", TINY, *QUICK, "--rounds", "1", "--starts", "0").stdout.decode())
-
-
-class Terminal:
-    """The program on a terminal of its own."""
-
-    def __init__(self, *arguments):
-        self.output = ""
-        primary, secondary = pty.openpty()
-        self.primary = primary
-        self.process = subprocess.Popen(
-            [PROGRAM, *map(str, arguments)], stdin=secondary, stdout=secondary, stderr=secondary, start_new_session=True,
-            env={**os.environ, "TERM": "xterm"},
-        )  # fmt: skip
-        os.close(secondary)
-
-    def send(self, text: str) -> None:
-        os.write(self.primary, text.encode())
-
-    def interrupt(self) -> None:
-        self.process.send_signal(signal.SIGINT)
-
-    def wait_for(self, pattern: str, seconds: float = 60) -> str:
-        """What was printed up to the pattern, which is then taken away."""
-        deadline = time.monotonic() + seconds
-        while not (found := re.search(pattern, self.output)):
-            left = deadline - time.monotonic()
-            if left <= 0 or not select.select([self.primary], [], [], left)[0]:
-                raise AssertionError(f"no '{pattern}' in {self.output!r}")
-            try:
-                data = os.read(self.primary, 65536)
-            except OSError:
-                data = b""
-            if not data:
-                raise AssertionError(f"ended without '{pattern}': {self.output!r}")
-            self.output += data.decode(errors="replace")
-        before, self.output = self.output[: found.end()], self.output[found.end() :]
-        return before
-
-    def close(self) -> int:
-        try:
-            return self.process.wait(30)
-        finally:
-            self.process.kill()
-            os.close(self.primary)
-
-
-class Chat(ProgramTest):
-    def test_remembers(self):
-        result = self.succeed(
-            "chat", "-m", SMOLLM2, *QUICK, *GREEDY, "-n", "30",
-            stdin=b"My name is Ada.\nWhat is my name?\n",
-        )  # fmt: skip
-        first, second = re.findall(r"answer: (\d+) tokens", result.stderr.decode())
-        self.assertGreater(int(first) * int(second), 0)
-        statistics = re.findall(r"\[prompt: (\d+) tokens( \(and (\d+) from before\))?", result.stderr.decode())
-        self.assertEqual(len(statistics), 2)
-        self.assertGreater(int(statistics[1][2]), 20)
-
-    def test_a_bad_turn_does_not_end_it(self):
-        result = run(
-            "chat", "-m", SMOLLM2, *QUICK, *GREEDY, "-n", "5", "-c", "256", stdin=b"word " * 500 + b"\nHello\n"
-        )
-        self.assertEqual(result.returncode, 0)
-        self.assertIn("forerun: the prompt has", result.stderr.decode())
-        self.assertIn("answer: ", result.stderr.decode())
-
-    def test_interrupt_stops_the_answer_only(self):
-        terminal = Terminal("chat", "-m", SMOLLM2, *QUICK, *GREEDY, "--ignore-eos")
-        terminal.wait_for("> ")
-        terminal.send("given up")
-        terminal.wait_for("given up")
-        for _ in range(2):  # at the prompt: the line is given up, and a new one begins
-            terminal.interrupt()
-            terminal.wait_for(r"\n[^\n]*> ")
-        terminal.send("Tell me a long story.\n")
-        # The line may be shown twice: by the system, and once more by the editor.
-        terminal.wait_for(r"story\.\r\n(?:[^\n]*story\.\r\n)?[^>\x1b]{30}")
-        terminal.interrupt()
-        terminal.wait_for("interrupted]")
-        terminal.wait_for("> ")
-        terminal.send("/help\n")
-        terminal.wait_for("/reset")
-        terminal.send("/exit\n")
-        self.assertEqual(terminal.close(), 0)
-
-    def test_line_editing(self):
-        terminal = Terminal("chat", "-m", SMOLLM2, *QUICK, *GREEDY, "-n", "3")
-        terminal.wait_for("> ")
-        terminal.send("/halp\x08\x08\x08elp\n")  # backspace
-        terminal.wait_for("/reset")
-        terminal.wait_for("> ")
-        terminal.send("\x1b[A\n")  # the line before again
-        terminal.wait_for("/reset")
-        terminal.wait_for("> ")
-        for _ in range(20):  # one that comes before the editor listens is lost
-            terminal.send("\x04")
-            try:
-                terminal.process.wait(1)
-                break
-            except subprocess.TimeoutExpired:
-                pass
-        self.assertEqual(terminal.close(), 0)
 
 
 if __name__ == "__main__":
