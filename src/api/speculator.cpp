@@ -34,6 +34,11 @@ std::unique_ptr<TreeBudget> make_budget(const std::string& tree,
   return std::make_unique<RooflineBudget>(curve, !resources.executor.model().device().is_host());
 }
 
+// The user meant another store, and only the user can say which.
+bool is_a_wrong_name(const Error& error) {
+  return error.code() == ErrorCode::kNotFound || error.code() == ErrorCode::kInvalidArgument;
+}
+
 }  // namespace
 
 Speculator::Speculator(const SpeculationOptions& options, const Resources& resources)
@@ -87,11 +92,36 @@ void Speculator::open_stores(const SpeculationOptions& options, const Vocabulary
                                     .n_vocab = static_cast<int>(vocabulary.n_tokens())},
       .on_problem = warn_};
   for (const auto& path : options.datastores) {
-    stores_.push_back(Datastore::open(path, Datastore::Mode::kRead, store_options));
+    try {
+      stores_.push_back(Datastore::open(path, Datastore::Mode::kRead, store_options));
+    } catch (const Error& error) {
+      if (is_a_wrong_name(error)) throw;
+      warn(fmt::format("{}; answering without this datastore", error.what()));
+    }
   }
-  if (options.live_datastore.empty()) return;
-  stores_.push_back(Datastore::open(options.live_datastore, Datastore::Mode::kCreate, store_options));
-  live_ = stores_.back().get();
+  if (!options.live_datastore.empty()) open_live_store(options.live_datastore, store_options);
+}
+
+void Speculator::open_live_store(const std::filesystem::path& path, const StoreOptions& options) {
+  std::string problem;
+  try {
+    stores_.push_back(Datastore::open(path, Datastore::Mode::kCreate, options));
+    live_ = stores_.back().get();
+    return;
+  } catch (const Error& error) {
+    if (is_a_wrong_name(error)) throw;
+    problem = error.what();
+  }
+  try {
+    stores_.push_back(Datastore::open(path, Datastore::Mode::kRead, options));
+    warn(fmt::format("{}; drafting from it, but adding nothing", problem));
+  } catch (const Error&) {
+    warn(fmt::format("{}; answering without this datastore", problem));
+  }
+}
+
+void Speculator::warn(const std::string& message) const {
+  if (warn_) warn_(message);
 }
 
 std::shared_ptr<const SegmentList> Speculator::segments() const {
@@ -113,7 +143,7 @@ void Speculator::keep(std::span<const TokenId> prompt, std::span<const TokenId> 
   try {
     live_->add(document);
   } catch (const Error& error) {
-    if (warn_) warn_(error.what());
+    warn(error.what());
   }
 }
 
