@@ -196,8 +196,9 @@ Json SubsetSearch::to_json() const {
 }
 
 void SubsetSearch::restore(const Json& json) {
-  if (json.at("version").get<int>() != kVersion)
-    fail(ErrorCode::kInvalidFile, "another version wrote it");
+  const int version = json.at("version").get<int>();
+  if (version > kVersion) fail(ErrorCode::kUnsupported, "it was made by a newer version of forerun");
+  if (version != kVersion) fail(ErrorCode::kInvalidFile, "there is no version {} of it", version);
   if (json.at("strategy").get<std::string>() != to_string(options_.strategy)) {
     fail(ErrorCode::kInvalidFile, "it is of the strategy {}", json.at("strategy").get<std::string>());
   }
