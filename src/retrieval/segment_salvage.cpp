@@ -4,6 +4,7 @@
 #include <cstring>
 #include <span>
 
+#include "core/cpu_topology.h"
 #include "core/mapped_file.h"
 #include "retrieval/segment_file.h"
 
@@ -35,6 +36,24 @@ std::vector<bool> matching(Bytes file, const Blocks& blocks) {
   return matches;
 }
 
+TokenId token_at(Bytes text, uint32_t token_bytes, uint64_t place) {
+  const std::byte* at = text.data() + place * token_bytes;
+  if (token_bytes == sizeof(uint16_t)) {
+    uint16_t narrow = 0;
+    std::memcpy(&narrow, at, sizeof(narrow));
+    return SegmentText({&narrow, 1}).token(0);
+  }
+  TokenId wide{};
+  std::memcpy(&wide, at, sizeof(wide));
+  return wide;
+}
+
+// Separators are.
+bool is_of_vocabulary(TokenId token, const SegmentHeader& header) {
+  return to_int(token) >= to_int(Segment::kSeparator) &&
+         to_int(token) < static_cast<int>(header.n_vocab);
+}
+
 // Says of a place in the text whether it is as it was written.
 class TrustedText {
  public:
@@ -57,15 +76,7 @@ class TrustedText {
   }
 
   TokenId token(uint64_t place) const {
-    const std::byte* at = file_.data() + header_.text_offset + place * header_.token_bytes;
-    if (header_.token_bytes == sizeof(uint16_t)) {
-      uint16_t narrow = 0;
-      std::memcpy(&narrow, at, sizeof(narrow));
-      return SegmentText({&narrow, 1}).token(0);
-    }
-    TokenId wide{};
-    std::memcpy(&wide, at, sizeof(wide));
-    return wide;
+    return token_at(file_.subspan(header_.text_offset), header_.token_bytes, place);
   }
 
  private:
@@ -81,13 +92,12 @@ std::vector<TokenId> whole_documents(Bytes file, const SegmentHeader& header) {
   size_t n_whole = 0;           // tokens of whole documents
   bool knows_its_begin = true;  // of the document that is being read
   for (uint64_t place = 0; place < header.n_tokens; ++place) {
-    const TokenId token = trusted.has(place) ? trusted.token(place) : TokenId{INT32_MAX};
-    if (to_int(token) < to_int(Segment::kSeparator) ||
-        to_int(token) >= static_cast<int>(header.n_vocab)) {
+    if (!trusted.has(place) || !is_of_vocabulary(trusted.token(place), header)) {
       text.resize(n_whole);
       knows_its_begin = false;
       continue;
     }
+    const TokenId token = trusted.token(place);
     if (knows_its_begin) text.push_back(token);
     if (token != Segment::kSeparator) continue;
     knows_its_begin = true;
@@ -95,6 +105,33 @@ std::vector<TokenId> whole_documents(Bytes file, const SegmentHeader& header) {
   }
   text.resize(n_whole);
   return text;
+}
+
+// The file with an index made anew from its text, if that could be the text of a segment. Where
+// only the index was damaged, all blocks match their checksums again, which proves the text.
+std::vector<std::byte> with_new_index(Bytes file, const SegmentHeader& header) {
+  const SegmentParts parts = segment_parts(file, header);
+  std::vector<TokenId> text;
+  for (uint64_t place = 0; place < header.n_tokens; ++place) {
+    text.push_back(token_at(parts.text, header.token_bytes, place));
+    if (!is_of_vocabulary(text.back(), header)) return {};
+  }
+  const auto n_documents = std::count(text.begin(), text.end(), Segment::kSeparator);
+  if (text.empty() || text.back() != Segment::kSeparator ||
+      n_documents != static_cast<std::ptrdiff_t>(header.n_documents)) {
+    return {};
+  }
+  const auto segment = Segment::build(
+      std::move(text), {header.tokenizer, static_cast<int>(header.n_vocab)}, cpu_topology().n_cores);
+  std::vector<std::byte> mended(file.size());
+  const auto put = [&](size_t offset, Bytes part) {
+    std::ranges::copy(part, mended.begin() + static_cast<std::ptrdiff_t>(offset));
+  };
+  put(header.directory_offset, std::as_bytes(segment->directory().keys()));
+  put(header.text_offset, parts.text);
+  put(header.order_offset, std::as_bytes(segment->order()));
+  put(header.checksums_offset, file.subspan(header.checksums_offset));
+  return mended;
 }
 
 }  // namespace
@@ -115,6 +152,11 @@ std::vector<TokenId> salvage_segment(const std::filesystem::path& path, const Se
     header.n_documents = static_cast<uint64_t>(claim.n_documents);
     if (!lay_out_segment(header)) continue;
     auto text = whole_documents(file.bytes(), header);
+    const bool is_all = static_cast<int64_t>(text.size()) == claim.n_tokens;
+    if (count_text_blocks(header) == 0 && !is_all && file.bytes().size() == header.file_bytes) {
+      auto more = whole_documents(with_new_index(file.bytes(), header), header);
+      if (more.size() > text.size()) text = std::move(more);
+    }
     if (text.size() > best.size()) best = std::move(text);
   }
   return best;

@@ -19,8 +19,8 @@ struct SegmentClaim {
 // The documents that are certainly as they were written, in order, each with its separator as
 // Segment::build() takes them: those of which every block of the text, the end of the document
 // before included, matches a checksum of its own or lies in larger blocks that match theirs.
-// The index is not looked at. Of files of version 1, which have only the larger blocks, less
-// is left. Throws Error if the file cannot be read.
+// The index does not matter. Of files of version 1, which have only the larger blocks, less is
+// left where the text is damaged. Throws Error if the file cannot be read.
 std::vector<TokenId> salvage_segment(const std::filesystem::path& path, const SegmentClaim& claim);
 
 }  // namespace forerun

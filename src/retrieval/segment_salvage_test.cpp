@@ -147,6 +147,17 @@ TEST_F(SegmentSalvage, TheFirstVersionGivesWhatIsOutsideOfItsBlocks) {
   EXPECT_EQ(salvaged_without(good_.size() / 4 * 3), text_) << "in the index";
 }
 
+TEST_F(SegmentSalvage, ADamagedIndexOfTheFirstVersionCostsNothing) {
+  for (const int n_vocab : {300, 70000}) {
+    make(n_vocab, 60);  // one block for text and index
+    write_version(1);
+    for (const size_t offset : {header_.directory_offset + 9, header_.order_offset + 40}) {
+      EXPECT_EQ(salvaged_without(offset), text_) << "byte " << offset;
+    }
+    EXPECT_TRUE(salvaged_without(header_.text_offset + 7).empty());
+  }
+}
+
 TEST_F(SegmentSalvage, WhatIsNoSegmentGivesNothing) {
   make(300, 10);
   write_version(2);
