@@ -226,7 +226,7 @@ CommandStore::CommandStore(const std::filesystem::path& path, const StoreOptions
     : path_(path) {
   std::error_code ignored;
   made_folder_ = !std::filesystem::exists(path, ignored);
-  made_store_ = !std::filesystem::exists(path / "manifest", ignored);
+  made_store_ = !Datastore::exists(path);
   store_ = Datastore::open(path, Mode::kCreate, options);
 }
 

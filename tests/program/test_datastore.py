@@ -387,6 +387,7 @@ class Answers(Store):
             resource.setrlimit(resource.RLIMIT_FSIZE, (10, 10))
 
         self.warned("cannot write", "--live-datastore", self.folder / "new", limit=limit)
+        self.assertFalse((self.folder / "new").exists())
         self.warned("cannot write", "--live-datastore", self.store, limit=limit)
 
     def test_damaged_and_newer_stores(self):

@@ -88,6 +88,8 @@ class Datastore {
   // version; {kIo}: cannot be read, cannot be written, or somebody else writes to it.
   static std::unique_ptr<Datastore> open(const std::filesystem::path& path, Mode mode,
                                          const StoreOptions& options);
+  // Whether there is a store, of whatever kind and state.
+  static bool exists(const std::filesystem::path& path) { return StoreFiles::exist(path); }
   // Does not wait for folding: the journal has what is missing in files.
   ~Datastore();
   Datastore(const Datastore&) = delete;

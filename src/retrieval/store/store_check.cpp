@@ -196,8 +196,7 @@ StoreReport repair_store(const std::filesystem::path& folder, const CheckProgres
   StoreReport report = finding.report;
   if (report.problems.empty()) return report;
   Manifest next = files->manifest();
-  next.segments.clear();
-  for (const auto& entry : files->manifest().segments) {
+  for (const auto& entry : std::exchange(next.segments, {})) {
     if (!finding.damaged_segments.contains(entry.number)) {
       next.segments.push_back(entry);
     } else if (const auto kept = salvage(*files, entry, finding, report)) {

@@ -52,18 +52,13 @@ void remove_quietly(const fs::path& path) {
   fs::remove(path, ignored);
 }
 
-bool has_manifest(const fs::path& folder) {
-  std::error_code ignored;
-  return fs::exists(folder / kManifest, ignored);
-}
-
 void check_is_store(const fs::path& folder) {
   std::error_code ignored;
   if (!fs::exists(folder, ignored)) {
     fail(ErrorCode::kNotFound, "there is no datastore {}: 'forerun datastore build' makes one",
          folder.string());
   }
-  if (!has_manifest(folder)) {
+  if (!StoreFiles::exist(folder)) {
     fail(ErrorCode::kInvalidArgument, "{} is not a datastore: it is no folder with a manifest",
          folder.string());
   }
@@ -84,10 +79,10 @@ Manifest make_store(const StoreFiles& files, const Segment::Identity& identity) 
 }
 
 // Makes the folder of a new store; one that exists must be empty, but for what an attempt
-// that was interrupted leaves.
-void make_folder(const fs::path& folder) {
+// that was interrupted leaves. Whether it had to be made.
+bool make_folder(const fs::path& folder) {
   std::error_code error;
-  fs::create_directories(folder, error);
+  const bool is_new = fs::create_directories(folder, error);
   if (error) fail_io("make", folder, error.value());
   for (const std::string& name : names_in_folder(folder, error)) {
     if (name == kLock || is_ours(name)) continue;
@@ -95,6 +90,7 @@ void make_folder(const fs::path& folder) {
          folder.string());
   }
   if (error) fail_io("read", folder, error.value());
+  return is_new;
 }
 
 }  // namespace
@@ -103,6 +99,11 @@ void fail_with_repair_advice(const Error& damage, const fs::path& folder) {
   fail(ErrorCode::kInvalidFile,
        "{}; 'forerun datastore verify --repair {}' keeps what is whole, or restore it from a copy",
        damage.what(), folder.string());
+}
+
+bool StoreFiles::exist(const fs::path& folder) {
+  std::error_code ignored;
+  return fs::exists(folder / kManifest, ignored);
 }
 
 StoreFiles::StoreFiles(fs::path folder, Manifest manifest)
@@ -124,16 +125,22 @@ std::unique_ptr<StoreFiles> StoreFiles::open_to_write(const fs::path& folder) {
 
 std::unique_ptr<StoreFiles> StoreFiles::create(const fs::path& folder,
                                                const Segment::Identity& identity) {
-  if (has_manifest(folder)) return open_to_write(folder);
-  make_folder(folder);
+  if (exist(folder)) return open_to_write(folder);
+  const bool is_new = make_folder(folder);
   auto lock = std::make_unique<WriteLock>(folder);
-  if (has_manifest(folder)) {  // somebody else was faster
+  if (exist(folder)) {  // somebody else was faster
     lock.reset();
     return open_to_write(folder);
   }
   std::unique_ptr<StoreFiles> files(new StoreFiles(folder, {}));
   files->lock_ = std::move(lock);
-  files->manifest_ = make_store(*files, identity);
+  try {
+    files->manifest_ = make_store(*files, identity);
+  } catch (const Error&) {
+    for (const fs::path& path : files->present()) remove_quietly(path);
+    if (is_new) remove_quietly(folder);
+    throw;
+  }
   files->next_number_ = files->manifest_.next_number;
   files->remove_leftovers();
   return files;

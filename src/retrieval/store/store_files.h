@@ -39,9 +39,12 @@ class StoreFiles {
   // A store to write, locked; leftovers are removed.
   static std::unique_ptr<StoreFiles> open_to_write(const std::filesystem::path& folder);
   // The same, but makes the store if there is none. Throws Error{kInvalidArgument} if the
-  // folder has other things in it.
+  // folder has other things in it. A store that cannot be made leaves nothing behind.
   static std::unique_ptr<StoreFiles> create(const std::filesystem::path& folder,
                                             const Segment::Identity& identity);
+
+  // Whether the folder is a store.
+  static bool exist(const std::filesystem::path& folder);
 
   const std::filesystem::path& folder() const { return folder_; }
   std::filesystem::path segment_path(uint64_t number) const;
