@@ -230,6 +230,7 @@ SubsetSearch SubsetSearch::from_json(const Json& json, SubsetProblem problem,
   } catch (const Json::exception&) {
     fail(ErrorCode::kInvalidFile, "the saved search is damaged: start a new one");
   } catch (const Error& error) {
+    if (error.code() == ErrorCode::kUnsupported) throw;
     fail(ErrorCode::kInvalidFile, "the saved search does not fit ({}): start a new one", error.what());
   }
   return search;
