@@ -34,11 +34,6 @@ std::unique_ptr<TreeBudget> make_budget(const std::string& tree,
   return std::make_unique<RooflineBudget>(curve, !resources.executor.model().device().is_host());
 }
 
-// The user meant another store, and only the user can say which.
-bool is_a_wrong_name(const Error& error) {
-  return error.code() == ErrorCode::kNotFound || error.code() == ErrorCode::kInvalidArgument;
-}
-
 }  // namespace
 
 Speculator::Speculator(const SpeculationOptions& options, const Resources& resources)
@@ -95,7 +90,8 @@ void Speculator::open_stores(const SpeculationOptions& options, const Vocabulary
     try {
       stores_.push_back(Datastore::open(path, Datastore::Mode::kRead, store_options));
     } catch (const Error& error) {
-      if (is_a_wrong_name(error)) throw;
+      // Only the user can say which store was meant.
+      if (error.code() == ErrorCode::kNotFound || error.code() == ErrorCode::kInvalidArgument) throw;
       warn(fmt::format("{}; answering without this datastore", error.what()));
     }
   }
@@ -109,7 +105,7 @@ void Speculator::open_live_store(const std::filesystem::path& path, const StoreO
     live_ = stores_.back().get();
     return;
   } catch (const Error& error) {
-    if (is_a_wrong_name(error)) throw;
+    if (error.code() == ErrorCode::kInvalidArgument) throw;  // it is no store of this vocabulary
     problem = error.what();
   }
   try {
