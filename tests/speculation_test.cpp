@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <fstream>
 #include <string>
 #include <vector>
 
@@ -242,6 +243,42 @@ TEST(Speculation, OtherRulesRun) {
       EXPECT_TRUE(has_ended || generation.tokens.size() == 40) << rule;
     }
   }
+}
+
+TEST(Speculation, AStoreThatCannotBeUsedCostsNoAnswer) {
+  EngineOptions options = engine_options("tiny-llama", {.n_context = 512});
+  std::vector<std::string> warnings;
+  options.warn = [&](std::string_view line) { warnings.emplace_back(line); };
+  Engine engine(options);
+  const TempDir folder;
+  SpeculationOptions live;
+  live.live_datastore = folder.file("store");
+  const SpeculationId writer = engine.add_speculation(live);
+  const auto expected = answers(engine, writer, 8);
+  EXPECT_TRUE(warnings.empty());
+
+  // It is being written, so others read it.
+  const SpeculationId second = engine.add_speculation(live);
+  ASSERT_EQ(warnings.size(), 1u);
+  EXPECT_NE(warnings[0].find("is being written by process"), std::string::npos) << warnings[0];
+  const auto again = answers(engine, second, 8);
+  expect_equal(again, expected, "while another writes");
+  int64_t n_from_store = 0;
+  for (const Generation& generation : again) n_from_store += generation.speculation.total().n_accepted;
+  EXPECT_GT(n_from_store, 0);
+
+  // It cannot be made.
+  std::ofstream(folder.file("file")) << "in the way";
+  live.live_datastore = folder.file("file") / "store";
+  expect_equal(answers(engine, engine.add_speculation(live), 8), expected, "no store");
+  EXPECT_EQ(warnings.size(), 2u);
+
+  // It is damaged.
+  SpeculationOptions reading;
+  reading.datastores = {folder.file("store")};
+  std::ofstream(folder.file("store") / "manifest") << "forerun datastore 1\nnonsense\n";
+  expect_equal(answers(engine, engine.add_speculation(reading), 8), expected, "damaged");
+  EXPECT_EQ(warnings.size(), 3u);
 }
 
 TEST(Speculation, BadOptionsAreErrors) {

@@ -41,6 +41,10 @@ struct SpeculationOptions {
   std::string tree = {};
   // Options of methods by name, such as {"pld-ngram", "3"}.
   std::map<std::string, std::string> options = {};
+  // Datastores never cost an answer: one that is damaged, cannot be read or cannot be written
+  // (as while another process does) gives a warning (EngineOptions::warn) and is used as far as
+  // possible. Only one that does not exist or is for another vocabulary is an Error.
+
   // Datastores to search. Nothing is added to them.
   std::vector<std::filesystem::path> datastores = {};
   // A datastore to search and to add answers to. Empty: nothing is stored.
@@ -64,8 +68,8 @@ struct EngineOptions {
   // Gets what is being done ("loading", "reading the prompt") and its share that is done. May be
   // empty.
   std::function<void(std::string_view what, double share)> progress = {};
-  // Gets what went wrong beside the requests (a datastore's disk is full), as one line; from
-  // any thread. May be empty.
+  // Gets what went wrong beside the requests (a datastore's disk is full, or another process
+  // writes to it), as one line; from any thread. May be empty.
   std::function<void(std::string_view)> warn = {};
 };
 

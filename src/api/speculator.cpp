@@ -87,11 +87,37 @@ void Speculator::open_stores(const SpeculationOptions& options, const Vocabulary
                                     .n_vocab = static_cast<int>(vocabulary.n_tokens())},
       .on_problem = warn_};
   for (const auto& path : options.datastores) {
-    stores_.push_back(Datastore::open(path, Datastore::Mode::kRead, store_options));
+    try {
+      stores_.push_back(Datastore::open(path, Datastore::Mode::kRead, store_options));
+    } catch (const Error& error) {
+      // Only the user can say which store was meant.
+      if (error.code() == ErrorCode::kNotFound || error.code() == ErrorCode::kInvalidArgument) throw;
+      warn(fmt::format("{}; answering without this datastore", error.what()));
+    }
   }
-  if (options.live_datastore.empty()) return;
-  stores_.push_back(Datastore::open(options.live_datastore, Datastore::Mode::kCreate, store_options));
-  live_ = stores_.back().get();
+  if (!options.live_datastore.empty()) open_live_store(options.live_datastore, store_options);
+}
+
+void Speculator::open_live_store(const std::filesystem::path& path, const StoreOptions& options) {
+  std::string problem;
+  try {
+    stores_.push_back(Datastore::open(path, Datastore::Mode::kCreate, options));
+    live_ = stores_.back().get();
+    return;
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::kInvalidArgument) throw;  // it is no store of this vocabulary
+    problem = error.what();
+  }
+  try {
+    stores_.push_back(Datastore::open(path, Datastore::Mode::kRead, options));
+    warn(fmt::format("{}; drafting from it, but adding nothing", problem));
+  } catch (const Error&) {
+    warn(fmt::format("{}; answering without this datastore", problem));
+  }
+}
+
+void Speculator::warn(const std::string& message) const {
+  if (warn_) warn_(message);
 }
 
 std::shared_ptr<const SegmentList> Speculator::segments() const {
@@ -113,7 +139,7 @@ void Speculator::keep(std::span<const TokenId> prompt, std::span<const TokenId> 
   try {
     live_->add(document);
   } catch (const Error& error) {
-    if (warn_) warn_(error.what());
+    warn(error.what());
   }
 }
 

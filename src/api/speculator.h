@@ -5,9 +5,11 @@
 
 #include <forerun/engine.h>
 
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "budget/calibration.h"
@@ -30,7 +32,10 @@ class Speculator {
     Warn warn;                                  // may be empty
     std::function<std::shared_ptr<DraftModel>(const DraftModelChoice&)> draft_model;
   };
-  // Opens the datastores. The other resources are used while it is made only. Throws Error.
+  // Opens the datastores. A store makes answers faster and never costs one: what is wrong with
+  // it is a warning, except that {kNotFound} a named store does not exist or {kInvalidArgument}
+  // it is not a store of this vocabulary. The other resources are used while it is made only.
+  // Throws Error.
   Speculator(const SpeculationOptions& options, const Resources& resources);
 
   // What requests are submitted with; refers to this.
@@ -43,6 +48,9 @@ class Speculator {
   // wrong there is reported and does not concern the request.
   void keep(std::span<const TokenId> prompt, std::span<const TokenId> answer);
   void open_stores(const SpeculationOptions& options, const Vocabulary& vocabulary);
+  // To add to; where that cannot be, to read from.
+  void open_live_store(const std::filesystem::path& path, const StoreOptions& options);
+  void warn(const std::string& message) const;
   // Of all stores together.
   std::shared_ptr<const SegmentList> segments() const;
 

@@ -68,7 +68,8 @@ std::string id_of(const Json& object, size_t line) {
 
 PromptFile read_prompts(const std::filesystem::path& path) {
   std::ifstream stream(path, std::ios::binary);
-  if (!stream || std::filesystem::is_directory(path)) {
+  std::error_code ignored;
+  if (!stream || std::filesystem::is_directory(path, ignored)) {
     fail(ErrorCode::kNotFound, "cannot read prompts from {}", path.string());
   }
   const std::string bytes{std::istreambuf_iterator<char>(stream), {}};

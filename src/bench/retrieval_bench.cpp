@@ -237,7 +237,8 @@ class RetrievalBench {
 
 RetrievalBenchResult run_retrieval_bench(const RetrievalBenchOptions& options,
                                          const std::function<void(std::string_view)>& progress) {
-  if (std::filesystem::exists(options.folder)) {
+  std::error_code ignored;
+  if (std::filesystem::exists(options.folder, ignored)) {
     fail(ErrorCode::kInvalidArgument, "{} is there already: name a folder that is not",
          options.folder.string());
   }

@@ -46,13 +46,16 @@ StartCost measure_start(const std::string& engine, const ContenderOptions& optio
 }
 
 StartCost measure_start_in_child(const std::string& engine, const ContenderOptions& options) {
+  std::error_code error;
+  const auto model = std::filesystem::absolute(options.model, error);
+  if (error) fail(ErrorCode::kIo, "cannot tell which folder this is: {}", error.message());
   std::vector<std::string> arguments{"/proc/self/exe",
                                      "bench",
                                      "start",
                                      "--engine",
                                      engine,
                                      "-m",
-                                     std::filesystem::absolute(options.model).string(),
+                                     model.string(),
                                      "--device",
                                      options.device.name,
                                      "-c",

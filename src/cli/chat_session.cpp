@@ -61,7 +61,7 @@ void ChatSession::answer(Conversation before, const std::string& text,
                                             .on_text = print_text,
                                             .is_cancelled = InterruptGuard::take});
   print_text("\n");
-  if (shows_statistics) fmt::print(stderr, "[{}]\n", statistics_line(generation, engine));
+  if (shows_statistics) fmt::print(stderr, "[{}]\n", statistics_line(generation, engine_));
   totals_.timings.n_predicted += generation.timings.n_predicted;
   totals_.timings.predicted_ms += generation.timings.predicted_ms;
   totals_.drafts.add(generation.speculation.total());

@@ -86,10 +86,16 @@ void verify(const StoreCommand& options) {
   const CheckProgress show = [&](double share) { progress.show(share); };
   const StoreReport report =
       options.repair ? repair_store(options.store, show) : verify_store(options.store, show);
-  for (const std::string& note : report.notes) std::printf("note: %s\n", note.c_str());
   if (options.repair) {
-    for (const std::string& problem : report.problems) std::printf("dropped: %s\n", problem.c_str());
-  } else if (!report.problems.empty()) {
+    for (const std::string& problem : report.problems) std::printf("repaired: %s\n", problem.c_str());
+  }
+  for (const std::string& note : report.notes) std::printf("note: %s\n", note.c_str());
+  if (report.n_lost_documents > 0) {
+    std::printf(
+        "lost: %s documents; building the store again from the same files adds what is missing\n",
+        grouped(report.n_lost_documents).c_str());
+  }
+  if (!options.repair && !report.problems.empty()) {
     fail(ErrorCode::kInvalidFile, "{}{}; 'forerun datastore verify --repair {}' keeps what is whole",
          report.problems[0],
          report.problems.size() > 1 ? fmt::format(" (and {} more)", report.problems.size() - 1) : "",
@@ -216,6 +222,22 @@ Effort shown_effort(const SegmentOptions& options, const std::string& what) {
           }};
 }
 
+CommandStore::CommandStore(const std::filesystem::path& path, const StoreOptions& options)
+    : path_(path) {
+  std::error_code ignored;
+  made_folder_ = !std::filesystem::exists(path, ignored);
+  made_store_ = !Datastore::exists(path);
+  store_ = Datastore::open(path, Mode::kCreate, options);
+}
+
+CommandStore::~CommandStore() {
+  if (!made_store_ || store_->info().n_documents > 0) return;
+  // Before the store is closed, so that nobody begins to write to it meanwhile.
+  std::error_code ignored;
+  for (const std::filesystem::path& file : store_->files()) std::filesystem::remove(file, ignored);
+  if (made_folder_) std::filesystem::remove(path_, ignored);
+}
+
 void with_memory_advice(const std::function<void()>& command) {
   try {
     command();
@@ -259,7 +281,7 @@ void add_datastore_command(CLI::App& app) {
   CLI::App* verify_command =
       datastore->add_subcommand("verify", "Read all of a store and compare it with its checksums");
   add_store_argument(*verify_command, *options);
-  verify_command->add_flag("--repair", options->repair, "Drop what is damaged");
+  verify_command->add_flag("--repair", options->repair, "Keep what is whole and drop what is damaged");
   verify_command->callback([options] { verify(*options); });
 
   add_datastore_import_command(*datastore);

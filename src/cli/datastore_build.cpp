@@ -44,8 +44,9 @@ struct BuildCounts {
   int64_t n_files = 0;
   int64_t n_binary_files = 0;
   int64_t n_unreadable_files = 0;
-  int64_t n_known_pieces = 0;  // in the store already
-  int64_t n_replaced = 0;      // pieces with bytes that are no UTF-8
+  int64_t n_known_pieces = 0;     // in the store already
+  int64_t n_known_documents = 0;  // of pieces that were not
+  int64_t n_replaced = 0;         // pieces with bytes that are no UTF-8
   int64_t n_bad_lines = 0;
   int64_t n_skipped_documents = 0;
   int64_t n_documents = 0;
@@ -151,6 +152,10 @@ class Builder {
       try {
         const auto tokens = vocabulary_.tokenize(document, {.add_special = false});
         if (tokens.empty()) continue;
+        if (store_.was_kept(tokens)) {
+          ++piece.counts.n_known_documents;
+          continue;
+        }
         piece.tokens.insert(piece.tokens.end(), tokens.begin(), tokens.end());
         piece.tokens.push_back(Segment::kSeparator);
         ++piece.counts.n_documents;
@@ -165,11 +170,12 @@ class Builder {
     const auto limit = static_cast<size_t>(options_.segments.segment_tokens);
     if (!text_.empty() && text_.size() + piece.tokens.size() > limit) commit();
     text_.insert(text_.end(), piece.tokens.begin(), piece.tokens.end());
-    if (piece.counts.n_documents > 0) sources_.push_back(piece.hash);
+    if (piece.counts.n_documents + piece.counts.n_known_documents > 0) sources_.push_back(piece.hash);
     n_bytes_done_ += static_cast<int64_t>(piece.text.size());
     counts_.n_bytes += static_cast<int64_t>(piece.text.size());
     counts_.n_tokens += static_cast<int64_t>(piece.tokens.size());
     counts_.n_documents += piece.counts.n_documents;
+    counts_.n_known_documents += piece.counts.n_known_documents;
     counts_.n_bad_lines += piece.counts.n_bad_lines;
     counts_.n_replaced += piece.counts.n_replaced;
     counts_.n_skipped_documents += piece.counts.n_skipped_documents;
@@ -232,6 +238,7 @@ nlohmann::ordered_json to_json(const BuildCounts& counts, const StoreInfo& info,
           {"binary_files", counts.n_binary_files},
           {"unreadable_files", counts.n_unreadable_files},
           {"known_pieces", counts.n_known_pieces},
+          {"known_documents", counts.n_known_documents},
           {"replaced_utf8", counts.n_replaced},
           {"bad_lines", counts.n_bad_lines},
           {"skipped_documents", counts.n_skipped_documents},
@@ -250,6 +257,7 @@ void print_text(const BuildCounts& counts, const StoreInfo& info, double seconds
     if (n > 0) std::printf("%s %s\n", grouped(n).c_str(), what);
   };
   note(counts.n_known_pieces, "pieces of text were in the store already");
+  note(counts.n_known_documents, "documents were in the store already");
   note(counts.n_binary_files, "binary files skipped");
   note(counts.n_unreadable_files, "files could not be read");
   note(counts.n_replaced, "pieces had bytes that are not UTF-8; these were replaced");
@@ -260,12 +268,18 @@ void print_text(const BuildCounts& counts, const StoreInfo& info, double seconds
 }
 
 void build(const BuildOptions& options) {
-  list_inputs(options.corpus);  // a wrong name is said before anything is made
+  // A wrong name is said before anything is made.
+  if (list_inputs(options.corpus).empty()) {
+    const auto extensions = wanted_extensions(options.corpus);
+    fail(ErrorCode::kInvalidArgument, "there are no files to read{} in {}: nothing was added",
+         extensions.empty() ? "" : fmt::format(" that end in {}", fmt::join(extensions, " or ")),
+         fmt::join(options.corpus.inputs, ", "));
+  }
   const Vocabulary vocabulary = load_vocabulary(options.model);
   StoreOptions store_options = options.segments.store_options();
   store_options.identity = identity_of(vocabulary);
   store_options.capacity_tokens = options.capacity_tokens;
-  const auto store = Datastore::open(options.store, Datastore::Mode::kCreate, store_options);
+  const CommandStore store(options.store, store_options);
   const InterruptGuard guard;
   Builder builder(options, vocabulary, *store);
   const bool finished = builder.run();
@@ -274,10 +288,15 @@ void build(const BuildOptions& options) {
     fail(ErrorCode::kIo, "interrupted; {} has {} tokens now, and the same command goes on from here",
          options.store, grouped(store->info().n_tokens));
   }
-  if (!options.corpus.jsonl_fields.empty() && counts.n_documents == 0 && counts.n_known_pieces == 0 &&
-      counts.n_files > 0) {
+  const bool found_text = counts.n_documents + counts.n_known_documents + counts.n_known_pieces > 0;
+  if (!options.corpus.jsonl_fields.empty() && !found_text && counts.n_files > 0) {
     fail(ErrorCode::kInvalidArgument, "no line has text in the field {}: nothing was added",
          fmt::join(options.corpus.jsonl_fields, " or "));
+  }
+  if (store->info().n_documents == 0) {
+    fail(ErrorCode::kInvalidArgument, "none of the {} files in {} has text: nothing was added",
+         grouped(counts.n_files + counts.n_binary_files + counts.n_unreadable_files),
+         fmt::join(options.corpus.inputs, ", "));
   }
   if (options.json) {
     print_json(to_json(counts, store->info(), builder.seconds()));

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <filesystem>
 #include <functional>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -31,6 +33,26 @@ struct SegmentOptions {
   StoreOptions store_options() const;
 };
 void add_segment_options(CLI::App& command, SegmentOptions& options);
+
+// A store that a command adds to. One that the command had to make and has put nothing into is
+// removed again.
+class CommandStore {
+ public:
+  // Throws what Datastore::open() throws.
+  CommandStore(const std::filesystem::path& path, const StoreOptions& options);
+  ~CommandStore();
+  CommandStore(const CommandStore&) = delete;
+  CommandStore& operator=(const CommandStore&) = delete;
+
+  Datastore& operator*() const { return *store_; }
+  Datastore* operator->() const { return store_.get(); }
+
+ private:
+  std::filesystem::path path_;
+  bool made_folder_ = false;
+  bool made_store_ = false;
+  std::unique_ptr<Datastore> store_;
+};
 
 // Work with a line that shows how far it is.
 Effort shown_effort(const SegmentOptions& options, const std::string& what);

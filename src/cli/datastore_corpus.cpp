@@ -10,6 +10,7 @@
 
 #include "core/error.h"
 #include "core/hash.h"
+#include "core/replace_file.h"
 #include "text/utf8.h"
 
 namespace forerun {
@@ -35,10 +36,14 @@ bool has_extension(const fs::path& path, const std::vector<std::string>& extensi
 void list_folder(const fs::path& folder, const std::vector<std::string>& extensions,
                  std::vector<InputFile>& files) {
   std::vector<fs::directory_entry> entries;
-  for (const auto& entry :
-       fs::directory_iterator(folder, fs::directory_options::skip_permission_denied)) {
-    if (!is_hidden(entry.path()) && !entry.is_symlink()) entries.push_back(entry);
+  std::error_code error;
+  constexpr auto kOptions = fs::directory_options::skip_permission_denied;
+  for (fs::directory_iterator entry(folder, kOptions, error), end; !error && entry != end;
+       entry.increment(error)) {
+    std::error_code gone;
+    if (!is_hidden(entry->path()) && !entry->is_symlink(gone)) entries.push_back(*entry);
   }
+  if (error) fail_io("read", folder, error.value());
   std::sort(entries.begin(), entries.end());
   for (const auto& entry : entries) {
     std::error_code gone;
@@ -82,20 +87,19 @@ void add_line(std::string_view line, const std::vector<std::string>& fields, Pie
 
 }  // namespace
 
+std::vector<std::string> wanted_extensions(const CorpusOptions& options) {
+  if (options.extensions.empty() && !options.jsonl_fields.empty()) return {"jsonl"};
+  return options.extensions;
+}
+
 std::vector<InputFile> list_inputs(const CorpusOptions& options) {
-  // A folder of JSONL files may have others beside them.
-  auto extensions = options.extensions;
-  if (extensions.empty() && !options.jsonl_fields.empty()) extensions = {"jsonl"};
+  const auto extensions = wanted_extensions(options);
   std::vector<InputFile> files;
   for (const std::string& input : options.inputs) {
     std::error_code error;
     const auto status = fs::status(input, error);
     if (fs::is_directory(status)) {
-      try {
-        list_folder(input, extensions, files);
-      } catch (const fs::filesystem_error& failure) {
-        fail(ErrorCode::kIo, "cannot read {}: {}", failure.path1().string(), failure.code().message());
-      }
+      list_folder(input, extensions, files);
     } else if (fs::is_regular_file(status)) {
       files.push_back({input, static_cast<int64_t>(fs::file_size(input, error))});
     } else if (fs::exists(status)) {

@@ -21,6 +21,10 @@ struct CorpusOptions {
   std::vector<std::string> extensions;    // of files in folders, "py" or ".py"; empty: all
 };
 
+// How the names of files in folders must end; empty: all count. A folder of JSONL files may
+// have others beside them.
+std::vector<std::string> wanted_extensions(const CorpusOptions& options);
+
 struct InputFile {
   std::filesystem::path path;
   int64_t n_bytes;

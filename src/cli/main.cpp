@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <filesystem>
 #include <new>
 #include <string>
 
@@ -66,6 +67,8 @@ int main(int argc, char** argv) {
     return report(forerun::usage_error(app, error));
   } catch (const forerun::Error& error) {
     return report(error.what());
+  } catch (const std::filesystem::filesystem_error& error) {
+    return report("cannot use " + error.path1().string() + ": " + error.code().message());
   } catch (const std::bad_alloc&) {
     return report("out of memory (a smaller context: -c)");
   } catch (const std::exception& error) {

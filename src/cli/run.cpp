@@ -39,14 +39,16 @@ std::string read_all(std::istream& stream) {
 
 std::string read_prompt(const RunOptions& options) {
   if (options.prompt_given->count() > 0) {
-    if (options.prompt.ends_with(".gguf") && std::filesystem::is_regular_file(options.prompt)) {
+    std::error_code ignored;
+    if (options.prompt.ends_with(".gguf") && std::filesystem::is_regular_file(options.prompt, ignored)) {
       fail(ErrorCode::kInvalidArgument, "{} is a model, not a prompt: name it with -m", options.prompt);
     }
     return options.prompt;
   }
   if (!options.file.empty() && options.file != "-") {
     std::ifstream stream(options.file, std::ios::binary);
-    if (!stream || std::filesystem::is_directory(options.file)) {
+    std::error_code ignored;
+    if (!stream || std::filesystem::is_directory(options.file, ignored)) {
       fail(ErrorCode::kNotFound, "cannot read the prompt from {}", options.file);
     }
     return read_all(stream);
@@ -75,6 +77,15 @@ std::vector<TokenId> prompt_tokens(const RunOptions& options, const Engine& engi
   return engine.chat_prompt(messages);
 }
 
+// The answer is there, so what goes wrong is no error.
+void keep_context(const Engine& engine, const std::string& path) {
+  try {
+    engine.save_context(path);
+  } catch (const Error& error) {
+    print_warning(fmt::format("{}; the next prompt begins anew", error.what()));
+  }
+}
+
 void run(const RunOptions& options) {
   const std::string prompt = read_prompt(options);
   if (prompt.empty()) fail(ErrorCode::kInvalidArgument, "the prompt is empty");
@@ -86,7 +97,8 @@ void run(const RunOptions& options) {
   const GenerationOptions generation_opts = generation_options(options.generation, engine.n_vocab());
   const std::vector<TokenId> tokens = prompt_tokens(options, engine, prompt);
 
-  if (!options.prompt_cache.empty() && std::filesystem::exists(options.prompt_cache)) {
+  std::error_code ignored;
+  if (!options.prompt_cache.empty() && std::filesystem::exists(options.prompt_cache, ignored)) {
     engine.restore_context(options.prompt_cache);
   }
   const InterruptGuard interrupts;
@@ -95,14 +107,16 @@ void run(const RunOptions& options) {
                        .options = generation_opts,
                        .on_text = options.json ? std::function<void(std::string_view)>() : print_text,
                        .is_cancelled = InterruptGuard::take});
-  if (!options.prompt_cache.empty()) engine.save_context(options.prompt_cache);
+  if (!options.json) {
+    std::printf("\n");
+    std::fflush(stdout);
+  }
+  if (!options.prompt_cache.empty()) keep_context(engine, options.prompt_cache);
   if (options.json) {
     print_json(generation_json(generation, tokens, engine));
-    return;
+  } else {
+    std::fprintf(stderr, "\n%s\n", statistics_line(generation, engine).c_str());
   }
-  std::printf("\n");
-  std::fflush(stdout);
-  std::fprintf(stderr, "\n%s\n", statistics_line(generation, engine).c_str());
 }
 
 }  // namespace

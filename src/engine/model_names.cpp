@@ -64,8 +64,9 @@ std::filesystem::path models_folder() {
 std::map<std::string, std::filesystem::path> models_by_name() {
   std::map<std::string, std::filesystem::path> models;
   std::error_code ignored;
-  for (const auto& entry : std::filesystem::directory_iterator(models_folder(), ignored)) {
-    if (const auto name = name_of(entry.path())) models.emplace(*name, entry.path());
+  for (std::filesystem::directory_iterator entry(models_folder(), ignored), end;
+       !ignored && entry != end; entry.increment(ignored)) {
+    if (const auto name = name_of(entry->path())) models.emplace(*name, entry->path());
   }
   return models;
 }

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <cstring>
 #include <memory>
+#include <span>
 
 #include "core/error.h"
 #include "gguf/ggml_log.h"
@@ -21,6 +22,20 @@ void check_openable(const std::filesystem::path& path) {
   if (std::filesystem::is_directory(status)) {
     fail(ErrorCode::kInvalidFile, "{} is a directory; give the .gguf file inside it", path.string());
   }
+}
+
+// Of a file that was refused: because it is newer than we are?
+void check_gguf_version(std::span<const std::byte> bytes, const std::filesystem::path& path) {
+  constexpr size_t kOffset = 4;
+  uint32_t version = 0;
+  if (bytes.size() < kOffset + sizeof(version)) return;
+  std::memcpy(&version, bytes.data() + kOffset, sizeof(version));
+  const bool is_big_endian = (version & 0xFFFF) == 0;
+  if (is_big_endian || version <= GGUF_VERSION) return;
+  fail(
+      ErrorCode::kUnsupported,
+      "{} was made for a newer version of forerun: it is of GGUF version {} and this one reads up to {}",
+      path.string(), version, GGUF_VERSION);
 }
 
 // The path of part `index` (from 0) of a split whose first part is `first`.
@@ -83,6 +98,7 @@ void GgufFile::add_part(const std::filesystem::path& path) {
     const bool has_magic =
         mapped.bytes().size() >= 4 && std::memcmp(mapped.bytes().data(), "GGUF", 4) == 0;
     if (!has_magic) fail(ErrorCode::kInvalidFile, "{} is not a GGUF file", path.string());
+    check_gguf_version(mapped.bytes(), path);
     fail(ErrorCode::kInvalidFile, "{} is damaged or truncated: {}", path.string(), log.first_error());
   }
 

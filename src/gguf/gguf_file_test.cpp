@@ -108,10 +108,16 @@ TEST_F(GgufFileTest, WhatIsNoGgufIsRefused) {
 TEST_F(GgufFileTest, UnsupportedVersionsAreRefused) {
   small().write(path());
   auto bytes = test::read_file(path());
-  for (const uint32_t version : {0u, 1u, 4u, 1000u, 0x03000000u, UINT32_MAX}) {
+  const auto with = [&](uint32_t version) {
     std::memcpy(bytes.data() + 4, &version, sizeof(version));
     test::write_file(path(), bytes);
-    expect_refused(path(), ErrorCode::kInvalidFile, "damaged");
+    return path();
+  };
+  for (const uint32_t version : {0u, 1u, 0x03000000u}) {
+    expect_refused(with(version), ErrorCode::kInvalidFile, "damaged");
+  }
+  for (const uint32_t version : {4u, 99u, UINT32_MAX}) {
+    expect_refused(with(version), ErrorCode::kUnsupported, "a newer version of forerun");
   }
 }
 

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/error.h"
+#include "core/file_version.h"
 
 namespace forerun {
 
@@ -25,10 +26,7 @@ Json load_json(const JsonFileKind& kind, const std::filesystem::path& path) {
   Json json = Json::parse(stream, nullptr, /*allow_exceptions=*/false);
   const auto version = json.is_object() ? json.find(kind.version_field) : json.end();
   if (version == json.end() || !version->is_number_integer()) fail_damaged(kind, path);
-  if (*version != kind.version) {
-    fail(ErrorCode::kUnsupported, "{} has version {} of its format and this forerun reads version {}",
-         path.string(), version->dump(), kind.version);
-  }
+  check_file_version(path, version->get<int64_t>(), kind.version);
   return json;
 }
 

@@ -44,8 +44,8 @@ SubsetSearch restore_search(const std::filesystem::path& path, uint64_t model, S
   } catch (const Json::exception&) {
     fail_damaged(kState, path);
   } catch (const Error& error) {
-    if (error.code() != ErrorCode::kInvalidFile) throw;
-    fail(ErrorCode::kInvalidFile, "{}: {}", path.string(), error.what());
+    if (error.code() == ErrorCode::kInvalidArgument) throw;
+    fail(error.code(), "{}: {}", path.string(), error.what());
   }
 }
 

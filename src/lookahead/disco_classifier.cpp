@@ -9,6 +9,7 @@
 #include <string>
 
 #include "core/error.h"
+#include "core/file_version.h"
 #include "core/fingerprint.h"
 #include "core/replace_file.h"
 #include "gguf/gguf_file.h"
@@ -67,11 +68,7 @@ void check_kind(const GgufFile& file) {
     fail(ErrorCode::kInvalidFile, "{} is no classifier: 'forerun disco train' makes one",
          file.path().string());
   }
-  if (*version != kVersion) {
-    fail(ErrorCode::kUnsupported,
-         "{} is a classifier of version {}, but this forerun reads {}: train it again",
-         file.path().string(), *version, kVersion);
-  }
+  check_file_version(file.path(), *version, kVersion);
 }
 
 void check_models(const GgufFile& file, const ModelPair& models) {

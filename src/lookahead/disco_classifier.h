@@ -59,7 +59,7 @@ struct DiscoClassifier {
   // Replaces a file that is there only when all is written. Throws Error{kIo}.
   void save(const std::filesystem::path& path) const;
   // For these models only. Throws Error: {kNotFound}, {kIo}, {kInvalidFile} not such a file or
-  // damaged, {kUnsupported} of another version, {kInvalidArgument} for other models.
+  // damaged, {kUnsupported} of a newer version, {kInvalidArgument} for other models.
   static DiscoClassifier load(const std::filesystem::path& path, const ModelPair& models);
 };
 

@@ -12,6 +12,7 @@
 
 #include "core/check.h"
 #include "core/error.h"
+#include "core/file_version.h"
 #include "core/hash.h"
 #include "core/mapped_file.h"
 #include "core/replace_file.h"
@@ -142,10 +143,7 @@ std::optional<KvCache::Restored> KvCache::restore(const std::filesystem::path& p
   if (std::memcmp(header.magic, kMagic, sizeof(kMagic)) != 0) {
     fail(ErrorCode::kInvalidFile, "{} is not a saved context", name);
   }
-  if (header.version != kVersion) {
-    fail(ErrorCode::kUnsupported, "{} has format version {}; this forerun reads {}", name,
-         header.version, kVersion);
-  }
+  check_file_version(path, header.version, kVersion);
   if (header.model_fingerprint != model_fingerprint) {
     fail(ErrorCode::kInvalidArgument, "{} was saved with another model; use another file", name);
   }

@@ -196,8 +196,9 @@ Json SubsetSearch::to_json() const {
 }
 
 void SubsetSearch::restore(const Json& json) {
-  if (json.at("version").get<int>() != kVersion)
-    fail(ErrorCode::kInvalidFile, "another version wrote it");
+  const int version = json.at("version").get<int>();
+  if (version > kVersion) fail(ErrorCode::kUnsupported, "it was made by a newer version of forerun");
+  if (version != kVersion) fail(ErrorCode::kInvalidFile, "there is no version {} of it", version);
   if (json.at("strategy").get<std::string>() != to_string(options_.strategy)) {
     fail(ErrorCode::kInvalidFile, "it is of the strategy {}", json.at("strategy").get<std::string>());
   }
@@ -229,6 +230,7 @@ SubsetSearch SubsetSearch::from_json(const Json& json, SubsetProblem problem,
   } catch (const Json::exception&) {
     fail(ErrorCode::kInvalidFile, "the saved search is damaged: start a new one");
   } catch (const Error& error) {
+    if (error.code() == ErrorCode::kUnsupported) throw;
     fail(ErrorCode::kInvalidFile, "the saved search does not fit ({}): start a new one", error.what());
   }
   return search;

@@ -143,7 +143,8 @@ class SubsetSearch {
 
   // All that was learnt. A search restored with the problem and options it was saved with goes
   // on exactly as the saved one; other options (a seed, limits) apply from there on. from_json
-  // throws Error{kInvalidFile} for what is damaged, of another version, or about other items.
+  // throws Error: {kInvalidFile} for what is damaged or about other items, {kUnsupported} for
+  // what a newer version made.
   nlohmann::ordered_json to_json() const;
   static SubsetSearch from_json(const nlohmann::ordered_json& json, SubsetProblem problem,
                                 const SubsetSearchOptions& options);

@@ -198,12 +198,11 @@ TEST(SubsetSearch, RejectsWhatWasNotSavedForIt) {
     for (int i = 0; i < 6; ++i) search.tell(likeness(search.propose(), hidden_set(12, 4, 1)));
     const Json saved = search.to_json();
     EXPECT_NO_THROW(SubsetSearch::from_json(saved, problem, options));
-    const auto rejects = [&](const Json& json) {
+    const auto rejects = [&](const Json& json, ErrorCode code = ErrorCode::kInvalidFile) {
       try {
         SubsetSearch::from_json(json, problem, options);
       } catch (const Error& error) {
-        return error.code() == ErrorCode::kInvalidFile &&
-               std::string(error.what()).find('\n') == std::string::npos;
+        return error.code() == code && std::string(error.what()).find('\n') == std::string::npos;
       }
       return false;
     };
@@ -224,6 +223,8 @@ TEST(SubsetSearch, RejectsWhatWasNotSavedForIt) {
     }
     Json other = saved;
     other["version"] = 2;
+    EXPECT_TRUE(rejects(other, ErrorCode::kUnsupported)) << "a newer one";
+    other["version"] = 0;
     EXPECT_TRUE(rejects(other));
     EXPECT_THROW(SubsetSearch::from_json(saved, {.n_items = 13, .n_skipped = 4}, options), Error);
     SubsetProblem guarded = problem;

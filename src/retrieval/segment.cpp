@@ -101,8 +101,8 @@ void Segment::write(const std::filesystem::path& path) const {
 void Segment::verify() const {
   if (file_) verify_segment_blocks(file_->bytes(), path_);
   const auto invalid = [&](const char* what) {
-    fail(ErrorCode::kInvalidFile, "{}: {}; delete it and build it again",
-         path_.empty() ? "a segment in memory" : path_.string(), what);
+    fail(ErrorCode::kInvalidFile, "{}: {}", path_.empty() ? "a segment in memory" : path_.string(),
+         what);
   };
   int64_t n_separators = 0;
   for (int64_t place = 0; place < n_tokens(); ++place) {

@@ -53,7 +53,8 @@ class Segment {
 
   // Maps a file. Checks everything but the contents of text and index (verify() does);
   // damage there makes answers wrong but harms nothing else.
-  // Throws Error: {kInvalidFile} not a segment, damaged, of a newer version; {kNotFound}.
+  // Throws Error: {kInvalidFile} not a segment, damaged; {kUnsupported} of a newer version;
+  // {kNotFound}.
   static std::shared_ptr<const Segment> open(const std::filesystem::path& path);
 
   // Writes to a temporary file beside `path`, syncs it and renames it: at every moment

@@ -2,11 +2,14 @@
 #pragma once
 
 #include <algorithm>
+#include <filesystem>
+#include <fstream>
 #include <random>
 #include <span>
 #include <vector>
 
 #include "retrieval/segment.h"
+#include "retrieval/segment_file.h"
 
 namespace forerun {
 
@@ -63,6 +66,43 @@ inline std::vector<int64_t> occurrences(std::span<const TokenId> text, std::vect
     return !std::ranges::equal(text_at(text, place, static_cast<int>(query.size())), query);
   });
   return places;
+}
+
+// Writes a segment as the first version of the format has it.
+inline void write_first_version(const Segment& segment, const std::filesystem::path& path) {
+  SegmentHeader header{};
+  header.magic = SegmentHeader::kMagic;
+  header.version = 1;
+  header.token_bytes = segment.text().narrow() ? 2 : 4;
+  header.tokenizer = segment.identity().tokenizer;
+  header.n_vocab = static_cast<uint32_t>(segment.identity().n_vocab);
+  header.order_depth = Segment::kOrderDepth;
+  header.n_tokens = static_cast<uint64_t>(segment.n_tokens());
+  header.n_documents = static_cast<uint64_t>(segment.n_documents());
+  if (!lay_out_segment(header)) return;
+  std::vector<std::byte> bytes(header.file_bytes);
+  const auto put = [&](size_t offset, std::span<const std::byte> part) {
+    std::ranges::copy(part, bytes.begin() + static_cast<std::ptrdiff_t>(offset));
+  };
+  put(header.directory_offset, std::as_bytes(segment.directory().keys()));
+  put(header.text_offset, {static_cast<const std::byte*>(segment.text().data()),
+                           static_cast<size_t>(segment.text().n_bytes())});
+  put(header.order_offset, std::as_bytes(segment.order()));
+  const std::span<const std::byte> all(bytes);
+  size_t checksum = header.checksums_offset;
+  for (size_t begin = header.directory_offset; begin < header.checksums_offset;
+       begin += SegmentHeader::kBlockBytes) {
+    const size_t end = std::min<size_t>(begin + SegmentHeader::kBlockBytes, header.checksums_offset);
+    const uint64_t value = block_checksum(all.subspan(begin, end - begin));
+    put(checksum, std::as_bytes(std::span(&value, 1)));
+    checksum += sizeof(value);
+  }
+  header.checksums_hash = block_checksum(all.subspan(header.checksums_offset));
+  header.header_hash =
+      block_checksum(std::as_bytes(std::span(&header, 1)).first(offsetof(SegmentHeader, header_hash)));
+  put(0, std::as_bytes(std::span(&header, 1)));
+  std::ofstream(path, std::ios::binary)
+      .write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
 }
 
 inline std::vector<int64_t> places_of(const Segment& segment, Segment::Range range) {

@@ -86,6 +86,52 @@ class BadFiles(ProgramTest):
         self.fail_with("another model", *arguments[:-6], "-m", model("tiny-qwen2"), *arguments[-6:])
 
 
+    def test_prompt_cache_that_cannot_be_written(self):
+        arguments = ["run", *QUICK, "-m", TINY, "-p", "hello", "-n", "4", "--temp", "0"]
+        expected = self.succeed(*arguments).stdout
+        for path in (self.folder / "none" / "cache", self.folder / ("x" * 300), self.write(b"") / "cache"):
+            with self.subTest(path=path):
+                result = self.succeed(*arguments, "--prompt-cache", path)
+                self.assertEqual(result.stdout, expected)
+                warning, *rest = result.stderr.decode().splitlines()
+                self.assertRegex(warning, r"\Aforerun: warning: cannot write ")
+                self.assertNotIn("filesystem error", warning)
+                self.assertIn("tokens", rest[-1], "the statistics")
+                self.assertEqual(self.succeed_json(*arguments, "--prompt-cache", path)["stop_reason"], "limit")
+
+    def test_files_of_a_newer_version(self):
+        newer = "a newer version of forerun"
+        data = TINY.read_bytes()
+        self.fail_to_load(newer, self.write(data[:4] + b"\x63\0\0\0" + data[8:]))
+        cache = self.folder / "cache.bin"
+        arguments = ["run", *QUICK, "-m", TINY, "-p", "hello", "-n", "1"]
+        self.succeed(*arguments, "--prompt-cache", cache)
+        whole = cache.read_bytes()
+        cache.write_bytes(whole[:4] + bytes([99]) + whole[5:])
+        self.fail_with(newer, *arguments, "--prompt-cache", cache)
+        for field, flags in (
+            ("forerun_layers", ["--spec", "selfsd", "--selfsd-layers"]),
+            ("forerun_domains", ["--spec", "knnssd", "--knnssd-domains"]),
+            ("forerun_swift", ["--spec", "swift", "--swift-state"]),
+        ):
+            path = self.folder / field
+            path.write_text(f'{{"{field}": 99}}')
+            self.fail_with(newer, *arguments, *flags, path)
+
+    def test_paths_that_the_system_refuses(self):
+        for path in (self.folder / ("x" * 300), self.write(b"") / "below"):
+            for command in (
+                ["run", *QUICK, "-m", TINY, "-f", path],
+                ["run", *QUICK, "-m", path, "-p", "x"],
+                ["datastore", "info", path],
+                ["datastore", "build", path, TINY.parent / "none", "-m", TINY],
+                ["layers", "search", "-m", TINY, "-p", "x", "-o", path],
+                ["bench", "retrieval", "--folder", path / "x"],
+            ):
+                self.assertNotIn("filesystem error", self.fail_with("", *command))
+        self.assertNotIn("filesystem error", self.fail_with("", "bench", "retrieval", environment={"TMPDIR": str(path)}))
+
+
 class BadRequests(ProgramTest):
     def fail_to_run(self, expected: str, *arguments, stdin: bytes = b"") -> None:
         self.fail_with(expected, "run", *QUICK, "-m", TINY, *arguments, stdin=stdin)

@@ -1,5 +1,6 @@
 """Stores of text: made, looked at, merged, and kept whole."""
 
+import fcntl
 import json
 import os
 import random
@@ -13,7 +14,7 @@ import time
 import unittest
 from pathlib import Path
 
-from program import PROGRAM, ProgramTest, model, run
+from program import PROGRAM, QUICK, ProgramTest, model, run
 
 SMOLLM2 = model("smollm2")
 OTHER = model("gemma3-270m")
@@ -156,6 +157,19 @@ class Build(Store):
         self.succeed(*arguments)
         self.assertEqual(self.info()["documents"], 400)
 
+    def test_nothing_to_build_from(self):
+        for name, contents in (("none/.hidden", "x"), ("binary/a.bin", b"\0\1"), ("empty/a.txt", "")):
+            folder = self.write(name, contents).parent
+            self.fail_with("nothing was added", "datastore", "build", self.store, folder, *VOCABULARY)
+            self.assertFalse(self.store.exists())
+        self.fail_with("end in py", "datastore", "build", self.store, self.folder / "empty", "--ext", "py", *VOCABULARY)
+        self.store.mkdir()
+        self.fail_with("nothing was added", "datastore", "build", self.store, self.folder / "empty", *VOCABULARY)
+        self.assertEqual(list(self.store.iterdir()), [])
+        self.build(self.write("a.txt", "words\n"))
+        self.assertEqual(self.build(self.folder / "empty")["documents"], 0)
+        self.assertEqual(self.info()["documents"], 1)
+
     def test_capacity(self):
         for i in range(20):
             self.write(f"texts/{i:02}.txt", sentences(i, 100))
@@ -201,7 +215,15 @@ class Others(Store):
         self.assertEqual(self.info()["documents"], 2)
         found = self.query("one two three")
         self.assertEqual({c["text"]: c["count"] for c in found["continuations"]}, {" four": 1, " five": 1})
-        self.fail_with("cut short", "datastore", "import", self.write("bad.idx", index[:-3]), "-o", self.folder / "s", *VOCABULARY)
+        before = self.files()
+        bad = self.write("bad.idx", struct.pack("<I", 4) + struct.pack("<2H", 5, 6) + struct.pack("<I2i", 8, 0, 1) + index[:-3])
+        for store in (self.store, self.folder / "s", self.folder / "empty"):
+            if store.name == "empty":
+                store.mkdir()
+            self.fail_with("cut short", "datastore", "import", bad, "-o", store, *VOCABULARY)
+        self.assertEqual(self.files(), before, "its first chunk is good, but all or nothing is added")
+        self.assertFalse((self.folder / "s").exists())
+        self.assertEqual(list((self.folder / "empty").iterdir()), [])
 
     def test_info_in_words(self):
         self.build(self.write("a.txt", "some words\n"))
@@ -242,21 +264,56 @@ class Faults(Store):
         segment.write_bytes(data)
         message = self.fail_with("is damaged", "datastore", "verify", self.store)
         self.assertIn("verify --repair", message)
-        segment.write_bytes(data[:100])
+        self.assertIn("all documents", self.succeed("datastore", "verify", "--repair", self.store).stdout.decode())
+        self.assertEqual(self.build(self.text)["known_pieces"], 1, "the text was whole")
+        segment = next(self.store.glob("segment-*"))
+        segment.write_bytes(segment.read_bytes()[:100])
         for command in (["info", self.store], ["compact", self.store], ["query", self.store, "x", *VOCABULARY]):
             self.fail_with("verify --repair", "datastore", *command)
-        self.assertIn("dropped", self.succeed("datastore", "verify", "--repair", self.store).stdout.decode())
+        self.assertIn("lost: 1 documents", self.succeed("datastore", "verify", "--repair", self.store).stdout.decode())
         self.assertEqual(self.info()["documents"], 0)
         self.verify()
+        self.assertEqual(self.build(self.text)["documents"], 1, "it was forgotten")
+
+    def test_what_is_lost_is_brought_back(self):
+        rows = [json.dumps({"q": sentences(i, 3)}) + "\n" for i in range(60)]
+        inputs = [self.write("rows.jsonl", "".join(rows)), "--jsonl", "q"]
+        store = self.folder / "rows"
+        self.build(*inputs, store=store)
+        tokens = self.info(store)["tokens"]
+        segment = next(store.glob("segment-*"))
+        data = bytearray(segment.read_bytes())
+        (text,) = struct.unpack_from("<Q", data, 56)  # where its text begins
+        data[text + tokens] ^= 1  # in the middle of it, at two bytes per token
+        segment.write_bytes(data)
+        said = self.succeed("datastore", "verify", "--repair", store).stdout.decode()
+        kept = self.info(store)["documents"]
+        self.assertGreater(kept, 45)
+        self.assertIn(f"lost: {60 - kept} documents", said)
+        again = self.build(*inputs, store=store)
+        self.assertEqual((again["documents"], again["known_documents"]), (60 - kept, kept))
+        self.assertEqual((self.info(store)["documents"], self.info(store)["tokens"]), (60, tokens))
+        self.assertEqual(self.build(*inputs, store=store)["known_pieces"], 1, "and it knows that")
+        self.verify(store)
 
     def test_versions_and_manifests(self):
         manifest = self.store / "manifest"
         text = manifest.read_text()
-        manifest.write_text(text.replace("datastore 1", "datastore 2"))
-        self.fail_with("format version 2", "datastore", "info", self.store)
+        manifest.write_text(text.replace("datastore 1", "datastore 99"))
+        self.fail_with("made by a newer version of forerun", "datastore", "info", self.store)
         manifest.write_text(text.replace("capacity 0", "capacity 9"))
         self.fail_with("checksum", "datastore", "info", self.store)
         manifest.write_text(text)
+        self.verify()
+
+    def test_newer_files(self):
+        for prefix, offset in (("segment-", 8), ("journal-", 4), ("sources", 4)):
+            path = next(self.store.glob(prefix + "*"))
+            before = path.read_bytes()
+            path.write_bytes(before[:offset] + bytes([99]) + before[offset + 1 :])
+            for command in (["compact"], ["verify"], ["verify", "--repair"]):
+                self.fail_with("made by a newer version of forerun", "datastore", *command, self.store)
+            path.write_bytes(before)
         self.verify()
 
     def test_a_full_disk(self):
@@ -291,6 +348,64 @@ class Faults(Store):
         finally:
             process.wait(120)
         self.verify()
+
+
+class Answers(Store):
+    """A store makes answers faster and never costs one."""
+
+    def setUp(self):
+        super().setUp()
+        self.build(self.write("a.txt", sentences(1, 50)))
+        self.arguments = ["run", *QUICK, "-m", SMOLLM2, "-p", "The quick brown fox", "-n", "4", "--temp", "0", "--spec", "sssd", "--tree", "4"]
+        self.expected = self.succeed(*self.arguments).stdout
+
+    def warned(self, expected: str, *arguments, limit=None) -> None:
+        command = [PROGRAM, *map(str, [*self.arguments, *arguments])]
+        result = subprocess.run(command, capture_output=True, timeout=120, preexec_fn=limit)
+        errors = result.stderr.decode()
+        self.assertEqual((result.returncode, result.stdout), (0, self.expected), errors)
+        warnings = [line for line in errors.splitlines() if line.startswith("forerun: ")]
+        self.assertEqual(len(warnings), 1, errors)
+        self.assertIn(expected, warnings[0])
+        self.assertIn("tokens", errors, "the statistics")
+
+    def test_somebody_else_writes(self):
+        before = self.files()
+        with open(self.store / "lock", "rb") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            self.warned("drafting from it", "--live-datastore", self.store)
+            self.fail_with("is being written", "datastore", "compact", self.store)
+        self.assertEqual(self.files(), before)
+        self.succeed(*self.arguments, "--live-datastore", self.store)
+        self.assertEqual(self.info()["documents"], 2)
+
+    def test_a_store_that_cannot_be_made(self):
+        self.warned("cannot make", "--live-datastore", self.write("file", "x") / "store")
+
+    def test_a_full_disk(self):
+        def limit():
+            resource.setrlimit(resource.RLIMIT_FSIZE, (10, 10))
+
+        self.warned("cannot write", "--live-datastore", self.folder / "new", limit=limit)
+        self.assertFalse((self.folder / "new").exists())
+        self.warned("cannot write", "--live-datastore", self.store, limit=limit)
+
+    def test_damaged_and_newer_stores(self):
+        segment = next(self.store.glob("segment-*"))
+        whole = segment.read_bytes()
+        newer = whole[:8] + bytes([99]) + whole[9:]
+        for contents, expected in ((whole[:200], "verify --repair"), (newer, "newer version of forerun")):
+            segment.write_bytes(contents)
+            for flag in ("--datastore", "--live-datastore"):
+                self.warned(expected, flag, self.store)
+        self.assertEqual(segment.read_bytes(), newer)
+
+    def test_wrong_names_are_errors(self):
+        self.fail_with("there is no datastore", *self.arguments, "--datastore", self.folder / "none")
+        self.fail_with("is not a datastore", *self.arguments, "--datastore", self.folder)
+        self.fail_with("not empty", *self.arguments, "--live-datastore", self.folder)
+        for flag in ("--datastore", "--live-datastore"):
+            self.fail_with("another tokenizer", "run", *QUICK, "-m", model("tiny-llama"), "-p", "x", "-n", "1", flag, self.store)
 
 
 if __name__ == "__main__":

@@ -45,6 +45,18 @@ void check_identity(const StoreFiles& files, const std::optional<Segment::Identi
        files.folder().string());
 }
 
+void check_text(std::span<const TokenId> text, int n_vocab) {
+  const bool valid = std::all_of(text.begin(), text.end(), [n_vocab](TokenId token) {
+    return to_int(token) >= to_int(Segment::kSeparator) && to_int(token) < n_vocab;
+  });
+  if (!valid || (!text.empty() && text.back() != Segment::kSeparator) ||
+      static_cast<int64_t>(text.size()) > Segment::kMaxTokens) {
+    fail(ErrorCode::kInvalidArgument,
+         "the text has tokens that the datastore's vocabulary of {} tokens has not, or is too long",
+         n_vocab);
+  }
+}
+
 // Segments of a text, cut between documents so that none is much larger than `max_tokens`.
 SegmentList segments_of(std::span<const TokenId> text, const Segment::Identity& identity,
                         int64_t max_tokens) {
@@ -88,9 +100,7 @@ std::unique_ptr<Datastore> Datastore::open(const std::filesystem::path& path, Mo
     if (mode != Mode::kRead) store->begin_writing(options);
   } catch (const Error& error) {
     if (error.code() != ErrorCode::kNotFound && error.code() != ErrorCode::kInvalidFile) throw;
-    fail(ErrorCode::kInvalidFile,
-         "{}; 'forerun datastore verify --repair {}' keeps what is whole, or restore it from a copy",
-         error.what(), path.string());
+    fail_with_repair_advice(error, path);
   }
   return store;
 }
@@ -182,21 +192,26 @@ void Datastore::flush() {
 
 bool Datastore::add_text(std::vector<TokenId> text, std::span<const uint64_t> sources,
                          const Effort& effort) {
+  std::optional<SourcedText> only(SourcedText{std::move(text), {sources.begin(), sources.end()}});
+  return add_texts([&] { return std::exchange(only, std::nullopt); }, effort);
+}
+
+bool Datastore::add_texts(const TextReader& next, const Effort& effort) {
   const int n_vocab = files_->manifest().identity.n_vocab;
-  const bool valid = std::all_of(text.begin(), text.end(), [n_vocab](TokenId token) {
-    return to_int(token) >= to_int(Segment::kSeparator) && to_int(token) < n_vocab;
-  });
-  if (!valid || (!text.empty() && text.back() != Segment::kSeparator) ||
-      static_cast<int64_t>(text.size()) > Segment::kMaxTokens) {
-    fail(ErrorCode::kInvalidArgument,
-         "the text has tokens that the datastore's vocabulary of {} tokens has not, or is too long",
-         n_vocab);
-  }
-  return writer().maintenance->add_text(std::move(text), sources, effort);
+  const auto next_checked = [&] {
+    auto text = next();
+    if (text) check_text(text->text, n_vocab);
+    return text;
+  };
+  return writer().maintenance->add_texts(next_checked, effort);
 }
 
 bool Datastore::has_source(uint64_t hash) const {
   return writer().maintenance->has_source(hash);
+}
+
+bool Datastore::was_kept(std::span<const TokenId> document) const {
+  return has_source(hash_of_document(document));
 }
 
 std::vector<uint64_t> Datastore::sources() const {

@@ -88,6 +88,8 @@ class Datastore {
   // version; {kIo}: cannot be read, cannot be written, or somebody else writes to it.
   static std::unique_ptr<Datastore> open(const std::filesystem::path& path, Mode mode,
                                          const StoreOptions& options);
+  // Whether there is a store, of whatever kind and state.
+  static bool exists(const std::filesystem::path& path) { return StoreFiles::exist(path); }
   // Does not wait for folding: the journal has what is missing in files.
   ~Datastore();
   Datastore(const Datastore&) = delete;
@@ -96,6 +98,8 @@ class Datastore {
   // All segments, oldest first.
   std::shared_ptr<const SegmentList> snapshot() const { return table_->snapshot(); }
   StoreInfo info() const;
+  // What the folder has, the manifest first; all of it is the store.
+  std::vector<std::filesystem::path> files() const { return files_->present(); }
   // Hashes of what its text was made from (see add_text()). Throws Error.
   std::vector<uint64_t> sources() const;
 
@@ -114,7 +118,13 @@ class Datastore {
   // count as present together with the text. False: given up by `progress`. Throws
   // Error{kInvalidArgument} if the text is not of the vocabulary, {kIo}.
   bool add_text(std::vector<TokenId> text, std::span<const uint64_t> sources, const Effort& effort);
+  // The same of several texts, a file each, which count all together or not at all. What
+  // `next` throws is thrown here.
+  bool add_texts(const TextReader& next, const Effort& effort);
   bool has_source(uint64_t hash) const;
+  // Whether a repair kept this document but forgot what it was made from (sources.h). Whoever
+  // adds from a source that the store does not have leaves such documents out.
+  bool was_kept(std::span<const TokenId> document) const;
 
   // Folds live text into files and merges where it is due, now. False: given up.
   bool tidy(const Effort& effort);

@@ -104,7 +104,7 @@ TEST_F(DatastoreFaultsTest, WhatIsNoStoreIsSaid) {
   EXPECT_EQ(error_of([&] { open(Mode::kWrite); }), ErrorCode::kNotFound);
   EXPECT_FALSE(std::filesystem::exists(path_));
   std::filesystem::create_directory(path_);
-  EXPECT_EQ(error_of([&] { open(Mode::kRead); }), ErrorCode::kInvalidFile);
+  EXPECT_EQ(error_of([&] { open(Mode::kRead); }), ErrorCode::kInvalidArgument);
   write_text(path_ / "letter.txt", "mine");
   EXPECT_EQ(error_of([&] { open(Mode::kCreate); }), ErrorCode::kInvalidArgument);
   EXPECT_EQ(files_in(path_).size(), 1u);

@@ -31,7 +31,11 @@ Effort part_of(const Effort& whole, double begin, double end) {
 // Merging copies text that nobody may look at again, so damage must not go unnoticed.
 void check_file(const std::filesystem::path& path) {
   const MappedFile file(path);
-  verify_segment_blocks(file.bytes(), path);
+  try {
+    verify_segment_blocks(file.bytes(), path);
+  } catch (const Error& error) {
+    fail_with_repair_advice(error, path.parent_path());
+  }
 }
 
 }  // namespace
@@ -225,8 +229,7 @@ void Maintenance::commit(Manifest manifest, const std::vector<FileSegment>& file
   table_.replace_frozen(segments);
 }
 
-bool Maintenance::add_text(std::vector<TokenId> text, std::span<const uint64_t> sources,
-                           const Effort& effort) {
+bool Maintenance::add_texts(const TextReader& next, const Effort& effort) {
   const auto turn = take_turn();
   // Files are in the order of age, so live text becomes a file first.
   if (!table_.view().live().empty() && !fold_all({.n_threads = effort.n_threads})) return false;
@@ -236,8 +239,11 @@ bool Maintenance::add_text(std::vector<TokenId> text, std::span<const uint64_t> 
   std::vector<FileSegment> files;
   for (size_t i = 0; i < view.n_files; ++i) files.push_back({view.files()[i], manifest.segments[i]});
   NewFiles new_files(files_);
-  if (!text.empty()) {
-    const auto written = write_segment([&] { return std::move(text); }, effort, new_files);
+  std::vector<uint64_t> sources;
+  while (auto more = next()) {
+    sources.insert(sources.end(), more->sources.begin(), more->sources.end());
+    if (more->text.empty()) continue;
+    const auto written = write_segment([&] { return std::move(more->text); }, effort, new_files);
     if (!written) return false;
     files.push_back(*written);
   }

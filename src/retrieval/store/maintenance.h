@@ -42,6 +42,14 @@ struct Effort {
   Segment::Progress progress = {};
 };
 
+// Documents, each followed by Segment::kSeparator, and hashes of what they were made from.
+struct SourcedText {
+  std::vector<TokenId> text;
+  std::vector<uint64_t> sources;
+};
+// The next text, nullopt: there is no more.
+using TextReader = std::function<std::optional<SourcedText>()>;
+
 class Maintenance {
  public:
   struct Parts {
@@ -60,8 +68,8 @@ class Maintenance {
   bool wants_tidy() const;
   // Makes as few segments as the limits allow, all of them files.
   bool compact(const Effort& effort);
-  // Adds many documents as a file, and notes where they came from.
-  bool add_text(std::vector<TokenId> text, std::span<const uint64_t> sources, const Effort& effort);
+  // Adds texts of many documents, a file each, and notes where they came from: all or none.
+  bool add_texts(const TextReader& next, const Effort& effort);
 
   // Merges live text in memory as merge_policy.h says; false: there was nothing to do.
   bool merge_in_memory(const Effort& effort);

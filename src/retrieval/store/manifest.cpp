@@ -7,6 +7,7 @@
 #include <span>
 
 #include "core/error.h"
+#include "core/file_version.h"
 #include "core/hash.h"
 #include "retrieval/store/files.h"
 
@@ -123,10 +124,7 @@ Manifest Manifest::from_text(std::string_view text, const std::string& name) {
   }
   WordReader title(text.substr(kTitle.size() - 1));
   const int version = title.number<int>();
-  if (title.ok() && version != kVersion) {
-    fail(ErrorCode::kUnsupported, "{} has format version {} and this forerun reads {}: use a newer one",
-         name, version, kVersion);
-  }
+  if (title.ok()) check_file_version(name, version, kVersion);
   const size_t last_line = text.rfind("checksum ");
   if (last_line == std::string_view::npos) fail_damaged(name);
   WordReader checksum(text.substr(last_line));

@@ -7,6 +7,7 @@
 
 #include "core/check.h"
 #include "core/error.h"
+#include "core/file_version.h"
 #include "core/hash.h"
 
 namespace forerun {
@@ -83,10 +84,7 @@ void check_header(std::span<const std::byte> bytes, const LogIdentity& identity,
   if (std::memcmp(header.magic, kMagic, sizeof(kMagic)) != 0) {
     fail(ErrorCode::kInvalidFile, "{} is not a file of a datastore", name);
   }
-  if (header.version != kVersion) {
-    fail(ErrorCode::kUnsupported, "{} has format version {} and this forerun reads {}: use a newer one",
-         name, header.version, kVersion);
-  }
+  check_file_version(name, header.version, kVersion);
   if (header.checksum != checksum_of(header) || header.kind != static_cast<uint32_t>(identity.kind)) {
     fail(ErrorCode::kInvalidFile, "{} is damaged: its header does not match its checksum", name);
   }

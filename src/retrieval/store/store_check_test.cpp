@@ -1,8 +1,15 @@
 #include "retrieval/store/store_check.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstring>
+#include <random>
+#include <utility>
+
+#include "retrieval/segment_file.h"
+#include "retrieval/segment_test_support.h"
 #include "retrieval/store/store_test_support.h"
 
 namespace forerun {
@@ -46,6 +53,12 @@ class StoreCheckTest : public testing::Test {
     return path_ / names.at(0);
   }
 
+  static SegmentHeader header_of(const std::filesystem::path& path) {
+    SegmentHeader header;
+    std::memcpy(&header, read_text(path).data(), sizeof(header));
+    return header;
+  }
+
   void damage(const std::filesystem::path& path, size_t at) {
     std::string contents = read_text(path);
     contents.at(at) = static_cast<char>(contents.at(at) ^ 0x20);
@@ -62,8 +75,8 @@ class StoreCheckTest : public testing::Test {
   std::filesystem::path path_ = folder_.file("store");
 };
 
-TEST_F(StoreCheckTest, ADamagedSegmentIsFoundAndDropped) {
-  damage(file("segment-"), 500);  // in the text or its index
+TEST_F(StoreCheckTest, ADamagedTextIsFoundAndDropped) {
+  damage(file("segment-"), header_of(file("segment-")).text_offset + 5);
   const auto files = files_in(path_);
   const StoreReport report = verify_store(path_);
   ASSERT_THAT(report.problems, SizeIs(1));
@@ -73,6 +86,88 @@ TEST_F(StoreCheckTest, ADamagedSegmentIsFoundAndDropped) {
   EXPECT_THAT(repair_store(path_).problems, SizeIs(1));
   EXPECT_THAT(verify_store(path_).problems, IsEmpty());
   EXPECT_THAT(documents(), SizeIs(13));
+}
+
+TEST_F(StoreCheckTest, ADamagedIndexIsMadeAnew) {
+  const Documents before = documents();
+  damage(file("segment-"), header_of(file("segment-")).order_offset + 5);
+  const StoreReport report = repair_store(path_);
+  EXPECT_THAT(report.problems, SizeIs(1));
+  EXPECT_EQ(report.n_lost_documents, 0);
+  EXPECT_EQ(report.n_documents, 23);
+  EXPECT_THAT(verify_store(path_).problems, IsEmpty());
+  EXPECT_EQ(documents(), before) << "in the same order";
+  const auto store = Datastore::open(path_, Mode::kWrite, quiet_options());
+  EXPECT_TRUE(store->has_source(1)) << "nothing was lost";
+  EXPECT_FALSE(store->was_kept(numbered_document(0)));
+}
+
+// Damages a store of some hundred documents anywhere, repairs it and adds again what is missing.
+TEST_F(StoreCheckTest, AddingAgainBringsBackWhatWasLostAndNothingElse) {
+  std::mt19937 random(1);
+  for (const bool is_first_version : {false, true}) {
+    for (int round = 0; round < 8; ++round) {
+      const auto path = folder_.file(fmt::format("store-{}-{}", is_first_version, round));
+      Documents all;
+      {
+        StoreOptions options = quiet_options();
+        options.max_segment_tokens = 4000;
+        const auto store = Datastore::open(path, Mode::kCreate, options);
+        std::vector<TokenId> text;
+        for (int i = 0; i < 200; ++i) {
+          all.push_back(numbered_document(i, 40));
+          text.insert(text.end(), all.back().begin(), all.back().end());
+          text.push_back(Segment::kSeparator);
+          if (i % 50 != 49) continue;
+          store->add_text(std::exchange(text, {}), std::vector<uint64_t>{static_cast<uint64_t>(i)}, {});
+        }
+        ASSERT_GE(store->info().files.size(), 2u);
+      }
+      std::vector<std::filesystem::path> segments;
+      for (const auto& [name, contents] : files_in(path)) {
+        if (name.starts_with("segment-")) segments.push_back(path / name);
+      }
+      for (const auto& segment : segments) {
+        if (is_first_version) write_first_version(*Segment::open(segment), segment);
+      }
+      const auto& damaged = segments[random() % segments.size()];
+      size_t at = random() % std::filesystem::file_size(damaged);
+      if (at / 4 == offsetof(SegmentHeader, version) / 4) at = 0;  // says that it is a newer one
+      damage(damaged, at);
+      const StoreReport report = repair_store(path);
+      EXPECT_THAT(verify_store(path).problems, IsEmpty());
+
+      const auto store = Datastore::open(path, Mode::kWrite, quiet_options());
+      EXPECT_EQ(store->info().n_documents, 200 - report.n_lost_documents);
+      EXPECT_EQ(store->info().n_documents, report.n_documents);
+      if (!is_first_version) {
+        EXPECT_LE(report.n_lost_documents, 256 / 42 + 3) << "byte " << at;
+      }
+      EXPECT_EQ(store->has_source(49), report.n_lost_documents == 0) << "byte " << at;
+      if (report.n_lost_documents == 0) continue;
+      for (const Document& document : all) {
+        if (!store->was_kept(document)) store->add(document);
+      }
+      Documents now = documents_in(*store->snapshot());
+      std::sort(now.begin(), now.end());
+      std::sort(all.begin(), all.end());
+      EXPECT_EQ(now, all);
+    }
+  }
+}
+
+TEST_F(StoreCheckTest, WhatANewerVersionMadeIsNotRepaired) {
+  for (const char* prefix : {"segment-", "journal-", "sources"}) {
+    const auto path = file(prefix);
+    const std::string before = read_text(path);
+    std::string newer = before;
+    newer[std::string_view(prefix) == "segment-" ? offsetof(SegmentHeader, version) : 4] = 99;
+    write_text(path, newer);
+    EXPECT_EQ(error_of([&] { verify_store(path_); }), ErrorCode::kUnsupported) << prefix;
+    EXPECT_EQ(error_of([&] { repair_store(path_); }), ErrorCode::kUnsupported) << prefix;
+    EXPECT_EQ(read_text(path), newer);
+    write_text(path, before);
+  }
 }
 
 TEST_F(StoreCheckTest, DamageIsNotMergedIntoOtherSegments) {
@@ -145,14 +240,17 @@ TEST_F(StoreCheckTest, ALostJournalLeavesTheRest) {
   EXPECT_THAT(documents(), SizeIs(21));
 }
 
-TEST_F(StoreCheckTest, DamagedSourcesAreForgotten) {
-  damage(file("sources"), 60);
+TEST_F(StoreCheckTest, DamagedSourcesAreForgottenButNotTheDocuments) {
+  damage(file("sources"), std::filesystem::file_size(file("sources")) - 4);  // in the last record
   EXPECT_THAT(verify_store(path_).problems, SizeIs(1));
   EXPECT_EQ(error_of([&] { Datastore::open(path_, Mode::kWrite, quiet_options()); }),
             ErrorCode::kInvalidFile);
   EXPECT_THAT(documents(), SizeIs(23)) << "readers do not need them";
   repair_store(path_);
-  EXPECT_FALSE(Datastore::open(path_, Mode::kWrite, quiet_options())->has_source(1));
+  const auto store = Datastore::open(path_, Mode::kWrite, quiet_options());
+  EXPECT_FALSE(store->has_source(1));
+  for (int i = 0; i < 20; ++i) EXPECT_TRUE(store->was_kept(numbered_document(i)));
+  EXPECT_FALSE(store->was_kept(numbered_document(23)));
 }
 
 TEST_F(StoreCheckTest, ADamagedManifestIsAnError) {

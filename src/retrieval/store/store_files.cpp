@@ -18,6 +18,7 @@ namespace fs = std::filesystem;
 constexpr std::string_view kManifest = "manifest";
 constexpr std::string_view kSegment = "segment-";
 constexpr std::string_view kJournal = "journal-";
+constexpr std::string_view kSources = "sources";
 constexpr std::string_view kLock = "lock";
 
 std::string file_name(std::string_view prefix, uint64_t number) {
@@ -28,6 +29,15 @@ std::set<std::string> names_in(const Manifest& manifest) {
   std::set<std::string> names;
   for (const auto& entry : manifest.segments) names.insert(file_name(kSegment, entry.number));
   for (const uint64_t number : manifest.journals) names.insert(file_name(kJournal, number));
+  return names;
+}
+
+std::vector<std::string> names_in_folder(const fs::path& folder, std::error_code& error) {
+  std::vector<std::string> names;
+  for (fs::directory_iterator entry(folder, error), end; !error && entry != end;
+       entry.increment(error)) {
+    names.push_back(entry->path().filename().string());
+  }
   return names;
 }
 
@@ -42,19 +52,14 @@ void remove_quietly(const fs::path& path) {
   fs::remove(path, ignored);
 }
 
-bool has_manifest(const fs::path& folder) {
-  std::error_code ignored;
-  return fs::exists(folder / kManifest, ignored);
-}
-
 void check_is_store(const fs::path& folder) {
   std::error_code ignored;
   if (!fs::exists(folder, ignored)) {
     fail(ErrorCode::kNotFound, "there is no datastore {}: 'forerun datastore build' makes one",
          folder.string());
   }
-  if (!has_manifest(folder)) {
-    fail(ErrorCode::kInvalidFile, "{} is not a datastore: it is no folder with a manifest",
+  if (!StoreFiles::exist(folder)) {
+    fail(ErrorCode::kInvalidArgument, "{} is not a datastore: it is no folder with a manifest",
          folder.string());
   }
 }
@@ -68,27 +73,38 @@ Manifest make_store(const StoreFiles& files, const Segment::Identity& identity) 
   Journal::create(files.journal_path(1), identity);
   sync_folder(files.folder());
   manifest.write(files.folder() / kManifest);
-  sync_folder(fs::absolute(files.folder()).parent_path());
+  std::error_code ignored;
+  sync_folder(fs::absolute(files.folder(), ignored).parent_path());
   return manifest;
 }
 
 // Makes the folder of a new store; one that exists must be empty, but for what an attempt
-// that was interrupted leaves.
-void make_folder(const fs::path& folder) {
+// that was interrupted leaves. Whether it had to be made.
+bool make_folder(const fs::path& folder) {
   std::error_code error;
-  fs::create_directories(folder, error);
+  const bool is_new = fs::create_directories(folder, error);
   if (error) fail_io("make", folder, error.value());
-  const fs::directory_iterator entries(folder, error);
-  if (error) fail_io("read", folder, error.value());
-  for (const auto& entry : entries) {
-    const std::string name = entry.path().filename().string();
+  for (const std::string& name : names_in_folder(folder, error)) {
     if (name == kLock || is_ours(name)) continue;
     fail(ErrorCode::kInvalidArgument, "{} is not empty and not a datastore: name a new folder",
          folder.string());
   }
+  if (error) fail_io("read", folder, error.value());
+  return is_new;
 }
 
 }  // namespace
+
+void fail_with_repair_advice(const Error& damage, const fs::path& folder) {
+  fail(ErrorCode::kInvalidFile,
+       "{}; 'forerun datastore verify --repair {}' keeps what is whole, or restore it from a copy",
+       damage.what(), folder.string());
+}
+
+bool StoreFiles::exist(const fs::path& folder) {
+  std::error_code ignored;
+  return fs::exists(folder / kManifest, ignored);
+}
 
 StoreFiles::StoreFiles(fs::path folder, Manifest manifest)
     : folder_(std::move(folder)), manifest_(std::move(manifest)), next_number_(manifest_.next_number) {}
@@ -109,16 +125,22 @@ std::unique_ptr<StoreFiles> StoreFiles::open_to_write(const fs::path& folder) {
 
 std::unique_ptr<StoreFiles> StoreFiles::create(const fs::path& folder,
                                                const Segment::Identity& identity) {
-  if (has_manifest(folder)) return open_to_write(folder);
-  make_folder(folder);
+  if (exist(folder)) return open_to_write(folder);
+  const bool is_new = make_folder(folder);
   auto lock = std::make_unique<WriteLock>(folder);
-  if (has_manifest(folder)) {  // somebody else was faster
+  if (exist(folder)) {  // somebody else was faster
     lock.reset();
     return open_to_write(folder);
   }
   std::unique_ptr<StoreFiles> files(new StoreFiles(folder, {}));
   files->lock_ = std::move(lock);
-  files->manifest_ = make_store(*files, identity);
+  try {
+    files->manifest_ = make_store(*files, identity);
+  } catch (const Error&) {
+    for (const fs::path& path : files->present()) remove_quietly(path);
+    if (is_new) remove_quietly(folder);
+    throw;
+  }
   files->next_number_ = files->manifest_.next_number;
   files->remove_leftovers();
   return files;
@@ -130,6 +152,19 @@ fs::path StoreFiles::segment_path(uint64_t number) const {
 
 fs::path StoreFiles::journal_path(uint64_t number) const {
   return folder_ / file_name(kJournal, number);
+}
+
+std::vector<fs::path> StoreFiles::present() const {
+  std::vector<fs::path> paths{folder_ / kManifest};
+  std::error_code ignored;
+  for (const std::string& name : names_in_folder(folder_, ignored)) {
+    if (is_ours(name) || name == kSources || name == kLock) paths.push_back(folder_ / name);
+  }
+  return paths;
+}
+
+fs::path StoreFiles::sources_path() const {
+  return folder_ / kSources;
 }
 
 Manifest StoreFiles::manifest() const {
@@ -165,9 +200,8 @@ void StoreFiles::commit(Manifest next) {
 void StoreFiles::remove_leftovers() const {
   const std::set<std::string> named = names_in(manifest_);
   std::error_code ignored;
-  for (const auto& entry : fs::directory_iterator(folder_, ignored)) {
-    const std::string name = entry.path().filename().string();
-    if (is_ours(name) && !named.contains(name)) remove_quietly(entry.path());
+  for (const std::string& name : names_in_folder(folder_, ignored)) {
+    if (is_ours(name) && !named.contains(name)) remove_quietly(folder_ / name);
   }
 }
 

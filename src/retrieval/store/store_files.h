@@ -21,11 +21,15 @@
 #include <string>
 #include <vector>
 
+#include "core/error.h"
 #include "retrieval/store/journal.h"
 #include "retrieval/store/manifest.h"
 #include "retrieval/store/write_lock.h"
 
 namespace forerun {
+
+// Throws Error{kInvalidFile} that says what is damaged and what to do.
+[[noreturn]] void fail_with_repair_advice(const Error& damage, const std::filesystem::path& folder);
 
 class StoreFiles {
  public:
@@ -35,14 +39,20 @@ class StoreFiles {
   // A store to write, locked; leftovers are removed.
   static std::unique_ptr<StoreFiles> open_to_write(const std::filesystem::path& folder);
   // The same, but makes the store if there is none. Throws Error{kInvalidArgument} if the
-  // folder has other things in it.
+  // folder has other things in it. A store that cannot be made leaves nothing behind.
   static std::unique_ptr<StoreFiles> create(const std::filesystem::path& folder,
                                             const Segment::Identity& identity);
+
+  // Whether the folder is a store.
+  static bool exist(const std::filesystem::path& folder);
 
   const std::filesystem::path& folder() const { return folder_; }
   std::filesystem::path segment_path(uint64_t number) const;
   std::filesystem::path journal_path(uint64_t number) const;
-  std::filesystem::path sources_path() const { return folder_ / "sources"; }
+  std::filesystem::path sources_path() const;
+
+  // All files of the store that there are, the manifest first: without it there is no store.
+  std::vector<std::filesystem::path> present() const;
 
   Manifest manifest() const;
   // Reads it again; false: it is the same.

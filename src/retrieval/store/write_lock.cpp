@@ -37,7 +37,7 @@ WriteLock::WriteLock(const std::filesystem::path& folder) {
     const std::string who = holder(fd_);
     ::close(fd_);
     if (reason != EWOULDBLOCK) fail_io("lock", path, reason);
-    fail(ErrorCode::kIo, "{} is being written by {}: use it read-only, or wait until that is done",
+    fail(ErrorCode::kIo, "{} is being written by {}: until that is done it is read-only for others",
          folder.string(), who);
   }
   // Only for the message above, so a full disk does not matter.
