@@ -6,6 +6,7 @@
 #include <fstream>
 #include <iterator>
 #include <string>
+#include <string_view>
 
 #include "core/error.h"
 #include "support/temp_dir.h"
@@ -121,6 +122,16 @@ TEST_F(DiscoFile, IsForItsTwoModelsOnly) {
             std::string::npos);
   EXPECT_NE(error({.target = kModels.target, .draft = kModels.target}).find("a model of its own"),
             std::string::npos);
+}
+
+TEST_F(DiscoFile, OneThatANewerVersionMadeSaysSo) {
+  passes_on().save(path_);
+  std::ifstream stream(path_, std::ios::binary);
+  std::string contents{std::istreambuf_iterator<char>(stream), {}};
+  constexpr std::string_view kKey = "forerun.disco.version";
+  contents.at(contents.find(kKey) + kKey.size() + sizeof(uint32_t)) = 99;  // behind its type
+  std::ofstream(path_, std::ios::binary) << contents;
+  EXPECT_NE(error().find("a newer version of forerun"), std::string::npos) << error();
 }
 
 TEST_F(DiscoFile, DamageIsOneLineWhereverItIs) {
