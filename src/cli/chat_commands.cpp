@@ -10,6 +10,7 @@
 
 #include "cli/chat_settings.h"
 #include "core/error.h"
+#include "core/grouped.h"
 
 namespace forerun {
 namespace {
@@ -30,10 +31,6 @@ struct Command {
 
 void say(std::string_view line) {
   fmt::print(stderr, "[{}]\n", line);
-}
-
-std::string in_turns(int n) {
-  return fmt::format("{} turn{}", n, n == 1 ? "" : "s");
 }
 
 // There is no shell that would do it.
@@ -76,12 +73,12 @@ void set(ChatSession& session, const std::string& text) {
 void save(ChatSession& session, const std::string& file) {
   const std::filesystem::path path = with_home(file);
   session.conversation().save(path);
-  say(fmt::format("saved {} to {}", in_turns(session.conversation().n_turns()), path.string()));
+  say(fmt::format("saved {} to {}", counted(session.conversation().n_turns(), "turn"), path.string()));
 }
 
 void load(ChatSession& session, const std::string& file) {
   session.start(Conversation::load(with_home(file)));
-  say(fmt::format("loaded {}", in_turns(session.conversation().n_turns())));
+  say(fmt::format("loaded {}", counted(session.conversation().n_turns(), "turn")));
 }
 
 void statistics(ChatSession& session, const std::string& argument) {

@@ -8,6 +8,7 @@
 #include "cli/interrupt.h"
 #include "cli/output.h"
 #include "core/error.h"
+#include "core/grouped.h"
 
 namespace forerun {
 
@@ -50,11 +51,10 @@ void ChatSession::answer(Conversation before, const std::string& text,
       before.make_room(text, engine_.n_context(), options.max_tokens,
                        [&](const std::vector<ChatMessage>& messages) { return n_tokens(messages); });
   if (n_forgotten > 0) {
-    fmt::print(stderr,
-               "[forgot the {} to make room: the context holds {} tokens; /reset forgets all, a larger "
-               "one is -c]\n",
+    fmt::print(stderr, "[forgot the {} to make room: the context holds {}; /reset forgets all{}]\n",
                n_forgotten == 1 ? "oldest turn" : fmt::format("{} oldest turns", n_forgotten),
-               engine_.n_context());
+               counted(engine_.n_context(), "token"),
+               engine_.n_context() < engine_.n_context_trained() ? ", a larger one is -c" : "");
   }
   Generation generation = engine_.generate({.prompt = engine_.chat_prompt(before.messages(text)),
                                             .options = options,
@@ -79,10 +79,12 @@ std::string ChatSession::statistics() const {
     return all > 0 ? 100.0 * static_cast<double>(part) / static_cast<double>(all) : 0.0;
   };
   return fmt::format(
-      "turns: {} | context: {} of {} tokens | answers: {} tokens, {:.1f} per second | drafted: {} "
-      "tokens, {:.0f} % of them right, {:.0f} % of the answers",
-      n_turns, n_used, engine_.n_context(), t.n_predicted, t.predicted_per_second(), drafts.n_drafted,
-      share(drafts.n_accepted, drafts.n_drafted), share(drafts.n_accepted, t.n_predicted));
+      "turns: {} | context: {} of {} tokens | answers: {}, {:.1f} per second | drafted: {}, {:.0f} % of "
+      "them "
+      "right, {:.0f} % of the answers",
+      n_turns, n_used, engine_.n_context(), counted(t.n_predicted, "token"), t.predicted_per_second(),
+      counted(drafts.n_drafted, "token"), share(drafts.n_accepted, drafts.n_drafted),
+      share(drafts.n_accepted, t.n_predicted));
 }
 
 }  // namespace forerun

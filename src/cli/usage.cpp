@@ -40,6 +40,12 @@ class HelpFormatter final : public CLI::Formatter {
                        option->get_expected_max() > 1 ? " ..." : "");
   }
 
+  // Without CLI11's word on what a flag that switches something off does.
+  std::string make_option_name(const CLI::Option* option, bool is_positional) const override {
+    const std::string name = Formatter::make_option_name(option, is_positional);
+    return name.substr(0, name.find('{'));
+  }
+
   void show_all() { shows_all_ = true; }
 
  private:

@@ -13,8 +13,8 @@ namespace {
 constexpr KnownModel kKnownModels[] = {
     {"smollm2", "scripts/models.py fetch smollm2", "SmolLM2-135M-Instruct, 98 MB, Q4_1"},
     {"gemma3-270m", "scripts/models.py fetch gemma3-270m", "Gemma 3 270M, 253 MB, Q4_K_M"},
-    {"smollm2-q8", "scripts/models.py make smollm2-q8", "SmolLM2 in Q8_0, 145 MB"},
-    {"smollm2-deep", "scripts/models.py make smollm2-deep",
+    {"smollm2-q8", "make models", "SmolLM2 in Q8_0, 145 MB"},
+    {"smollm2-deep", "make models",
      "SmolLM2 with blocks that do little, 503 MB, for drafts with layers skipped"},
 };
 

@@ -152,7 +152,7 @@ class BadRequests(ProgramTest):
         self.fail_to_run("the prompt is empty", stdin=b"")
         self.fail_to_run("UTF-8", "--raw", stdin=b"valid \xff\xfe invalid")
         self.fail_to_run("UTF-8", stdin=b"cut \xe2\x82")
-        self.fail_to_run("-c", "-p", "word " * 2000, "-c", "256")
+        self.fail_to_run("a shorter prompt", "-p", "word " * 2000, "-c", "256")
         self.fail_to_run("cannot read", "-f", "/nonexistent/prompt.txt")
         self.fail_to_run("cannot read", "-f", "/tmp")
 

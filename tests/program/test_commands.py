@@ -28,7 +28,7 @@ class Run(ProgramTest):
         for method in ["auto", "pld", "rest", "pia", "jacobi", "sssd", "suffix"]:
             drafted = self.succeed_json("run", *QUICK, *prompt, "--spec", method, "--tree", 8)
             self.assertEqual(drafted["tokens"], plain["tokens"], method)
-        self.assertIn("--pld-ngram", self.succeed("run", "--help").stdout.decode())
+        self.assertIn("--pld-ngram", self.succeed("run", "--help-all").stdout.decode())
 
     def test_json(self):
         answer = self.answer("-m", TINY, "-p", "hello", "-n", "5", *GREEDY, "--ignore-eos")
