@@ -54,9 +54,9 @@ class ChatTest(ProgramTest):
 class Conversation(ChatTest):
     def test_remembers(self):
         result = self.piped("My name is Ada.", "What is my name?", arguments=[*CHAT, "-n", "30"])
-        first, second = re.findall(r"answer: (\d+) tokens", result.stderr.decode())
+        first, second = re.findall(r"answer: (\d+) tokens?", result.stderr.decode())
         self.assertGreater(int(first) * int(second), 0)
-        statistics = re.findall(r"\[prompt: (\d+) tokens( \(and (\d+) from before\))?", result.stderr.decode())
+        statistics = re.findall(r"\[prompt: (\d+) tokens?( \(and (\d+) from before\))?", result.stderr.decode())
         self.assertEqual(len(statistics), 2)
         self.assertGreater(int(statistics[1][2]), 20)
 
@@ -129,7 +129,7 @@ class Commands(ChatTest):
         lines = self.piped("lost", f"/load {self.file}", f"/save {other}", "And now?").stderr.decode()
         self.assertEqual(other.read_text(), first)
         # The prompt has the turns that were loaded.
-        prompts = [int(n) + int(m or 0) for n, m in re.findall(r"prompt: (\d+) tokens(?: \(and (\d+))?", lines)]
+        prompts = [int(n) + int(m or 0) for n, m in re.findall(r"prompt: (\d+) tokens?(?: \(and (\d+))?", lines)]
         self.assertGreater(prompts[1], prompts[0] + 20)
 
     def test_a_bad_file_changes_nothing(self):
@@ -153,7 +153,7 @@ class Commands(ChatTest):
         self.assertEqual(self.piped("/system One.", '/system ""', "/system").stderr, b"[no system message]\n")
         # The model reads it.
         counts = [
-            re.search(r"prompt: (\d+) tokens", self.piped(f"/system {text}", "Hello").stderr.decode())[1]
+            re.search(r"prompt: (\d+) tokens?", self.piped(f"/system {text}", "Hello").stderr.decode())[1]
             for text in ("You are a pirate.", "Be.")
         ]
         self.assertNotEqual(*counts)
@@ -192,7 +192,7 @@ class Commands(ChatTest):
 
     def test_stats(self):
         lines = self.piped("/stats", "/stats off", "Hello", "/stats", "/stats on", "Hello", "/stats").stderr.decode()
-        pattern = r"\[turns: (\d+) \| context: (\d+) of 8192 tokens \| answers: (\d+) tokens, ([\d.]+) per second \| drafted: (\d+) tokens, .*'/stats (\w+)'"
+        pattern = r"\[turns: (\d+) \| context: (\d+) of 8192 tokens \| answers: (\d+) tokens?, ([\d.]+) per second \| drafted: (\d+) tokens?, .*'/stats (\w+)'"
         found = re.findall(pattern, lines)
         self.assertEqual([f[0] for f in found], ["0", "1", "2"])
         self.assertEqual([f[2] for f in found], ["0", "3", "6"])
