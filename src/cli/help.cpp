@@ -6,7 +6,6 @@
 #include "cli/commands.h"
 #include "cli/usage.h"
 #include "core/error.h"
-#include "text/printable.h"
 
 namespace forerun {
 namespace {
@@ -29,8 +28,8 @@ void help(const CLI::App& app, const std::string& topic) {
     }
   }
   fail(ErrorCode::kInvalidArgument,
-       "there is no help for '{}': name a command ('forerun --help' shows them), or {}",
-       printable(topic), kDrafting);
+       "there is no help for '{}': name a command ('forerun --help' shows them), or {}", topic,
+       kDrafting);
 }
 
 }  // namespace

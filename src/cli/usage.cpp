@@ -9,8 +9,6 @@
 #include <string_view>
 #include <vector>
 
-#include "text/printable.h"
-
 namespace forerun {
 namespace {
 
@@ -18,6 +16,8 @@ constexpr size_t kColumnWidth = 34;
 
 class HelpFormatter final : public CLI::Formatter {
  public:
+  HelpFormatter() { column_width(kColumnWidth); }
+
   std::string make_help(const CLI::App* app, std::string name, CLI::AppFormatMode mode) const override {
     shows_all_ = mode == CLI::AppFormatMode::All;
     return Formatter::make_help(app, std::move(name), mode);
@@ -118,24 +118,19 @@ std::string_view name_of_flag(std::string_view flag) {
 
 std::string unknown_flags(const CLI::App& app, const std::string& command,
                           const std::vector<std::string>& flags) {
-  if (flags.size() > 1)
-    return fmt::format("'{}' has no options {}", command,
-                       printable(fmt::format("{}", fmt::join(flags, ", "))));
-  return fmt::format("'{}' has no option {}{}", command, printable(flags.front()),
+  if (flags.size() > 1) return fmt::format("'{}' has no options {}", command, fmt::join(flags, ", "));
+  return fmt::format("'{}' has no option {}{}", command, flags.front(),
                      suggestion(name_of_flag(flags.front()), option_names(app), "--"));
 }
 
 }  // namespace
 
 std::shared_ptr<CLI::FormatterBase> help_formatter() {
-  auto formatter = std::make_shared<HelpFormatter>();
-  formatter->column_width(kColumnWidth);
-  return formatter;
+  return std::make_shared<HelpFormatter>();
 }
 
 std::string drafting_help(const CLI::App& command) {
   HelpFormatter formatter;
-  formatter.column_width(kColumnWidth);
   formatter.show_all();
   std::string text;
   for (const std::string& group : command.get_groups()) {
@@ -159,17 +154,18 @@ std::string usage_error(const CLI::App& app, const CLI::ParseError& error) {
   for (const std::string& word : at->remaining()) (is_flag(word) ? flags : words).push_back(word);
 
   const bool needs_command = at->get_require_subcommand_min() > 0;
+  const bool has_extras = dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr;
   if (needs_command && !words.empty()) {
-    return fmt::format("there is no command '{} {}'{}{}", command, printable(words.front()),
+    return fmt::format("there is no command '{} {}'{}{}", command, words.front(),
                        suggestion(words.front(), command_names(*at), command + " "), advice);
   }
-  if (!flags.empty() && (needs_command || dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr)) {
+  if (!flags.empty() && (needs_command || has_extras)) {
     return unknown_flags(*at, command, flags) + advice;
   }
   if (needs_command) return fmt::format("'{}' needs a command{}", command, advice);
-  if (!words.empty() && dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr) {
+  if (!words.empty() && has_extras) {
     const bool has_prompt = at->get_option_no_throw("--prompt") != nullptr;
-    return fmt::format("'{}' does not take '{}'{}{}", command, printable(words.front()),
+    return fmt::format("'{}' does not take '{}'{}{}", command, words.front(),
                        has_prompt ? ": put a prompt of several words in quotes" : "", advice);
   }
   return error.what() + advice;
