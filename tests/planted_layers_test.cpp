@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "budget/draft_value.h"
+#include "cost/draft_value.h"
 #include "layers/knapspec.h"
 #include "layers/layer_objective.h"
 #include "layers/layer_search.h"
@@ -20,11 +20,11 @@ namespace {
 using namespace test;
 
 // About what two cores take, so that the test is the same everywhere.
-const Calibration kCosts{
-    .curve = CostCurve({{.n_rows = 1, .seconds = 22e-3, .seconds_per_token = 1e-6},
-                        {.n_rows = 8, .seconds = 37e-3, .seconds_per_token = 4e-6},
-                        {.n_rows = 32, .seconds = 100e-3, .seconds_per_token = 1e-5}}),
-    .blocks = {.attention = 45e-6, .mlp = 95e-6, .rest = 2.5e-3}};
+const PassCosts kCosts(
+    {.curve = CostCurve({{.n_rows = 1, .seconds = 22e-3, .seconds_per_token = 1e-6},
+                         {.n_rows = 8, .seconds = 37e-3, .seconds_per_token = 4e-6},
+                         {.n_rows = 32, .seconds = 100e-3, .seconds_per_token = 1e-5}}),
+     .blocks = {.attention = 45e-6, .mlp = 95e-6, .rest = 2.5e-3}});
 
 class PlantedLayers : public ::testing::Test {
  protected:

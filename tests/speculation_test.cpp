@@ -10,8 +10,8 @@
 
 #include "draft/methods.h"
 #include "gguf/gguf_file.h"
-#include "lookahead/disco_classifier.h"
 #include "model/model.h"
+#include "stopping/disco_classifier.h"
 #include "support/domain_files.h"
 #include "support/engine.h"
 #include "support/engine_options.h"
@@ -143,7 +143,7 @@ TEST(Speculation, EveryLookaheadGivesTheSameText) {
   const uint64_t target = fingerprint_of("smollm2"), draft = fingerprint_of("smollm2-q8");
   Engine engine(engine_options("smollm2", {.n_threads = 2, .n_parallel = 3, .n_context = 512}));
   const auto expected = answers(engine, SpeculationId{0}, 24);
-  for (const LookaheadInfo& lookahead : lookahead_policies()) {
+  for (const StoppingRuleInfo& lookahead : stopping_rules()) {
     for (const char* method : {"uniform", "draft"}) {
       SpeculationOptions options;
       options.method = method;

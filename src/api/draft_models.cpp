@@ -2,9 +2,10 @@
 
 #include <fmt/format.h>
 
-#include "budget/tree_budget.h"
 #include "core/error.h"
+#include "cost/known_costs.h"
 #include "engine/model_names.h"
+#include "plan/planner.h"
 #include "text/vocabulary_match.h"
 
 namespace forerun {
@@ -82,13 +83,7 @@ std::shared_ptr<DraftModel> DraftModels::load(const DraftModelChoice& choice) {
     if (error.code() != ErrorCode::kOutOfMemory) throw;
     fail(ErrorCode::kOutOfMemory, "no room for the draft model {}: {}", path, error.what());
   }
-  CalibrationOptions measuring;
-  if (options_.progress) {
-    measuring.progress = [progress = options_.progress](double share) {
-      progress("measuring the draft model", share);
-    };
-  }
-  draft->costs = calibrated_if_asked(*draft->executor, measuring);
+  draft->costs = std::make_unique<PassCosts>(known_costs(*draft->executor));
   return draft;
 }
 

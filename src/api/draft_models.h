@@ -12,7 +12,7 @@
 #include <string_view>
 #include <utility>
 
-#include "draft/draft_model.h"
+#include "draft/model/draft_model.h"
 #include "engine/loaded_model.h"
 
 namespace forerun {

@@ -2,8 +2,8 @@
 
 #include "api/draft_models.h"
 #include "api/speculator.h"
-#include "budget/calibration.h"
 #include "core/error.h"
+#include "cost/known_costs.h"
 #include "engine/loaded_model.h"
 #include "engine/model_names.h"
 #include "engine/stepper.h"
@@ -52,16 +52,6 @@ int min_rows_of(const EngineOptions& options, const Device& device) {
   return kExactRows;
 }
 
-CalibrationOptions measuring(const EngineOptions& options) {
-  CalibrationOptions measuring;
-  if (options.progress) {
-    measuring.progress = [progress = options.progress](double share) {
-      progress("measuring this machine", share);
-    };
-  }
-  return measuring;
-}
-
 }  // namespace
 
 class Engine::Impl {
@@ -72,7 +62,7 @@ class Engine::Impl {
         executor(loaded.model, {.kv = {.n_cells = n_context * options.n_parallel,
                                        .type = kv_type_named(options.kv_type)},
                                 .min_rows = min_rows_of(options, loaded.model->device())}),
-        costs(calibrated_if_asked(executor, measuring(options))),
+        costs(known_costs(executor)),
         progress(options.progress),
         warn(options.warn),
         draft_models({.target = loaded,
@@ -82,9 +72,11 @@ class Engine::Impl {
                       .n_context = n_context,
                       .progress = options.progress,
                       .warn = options.warn}),
-        stepper(executor, loaded.vocabulary, {.n_slots = options.n_parallel, .n_context = n_context}) {
+        stepper(executor, loaded.vocabulary, {.n_slots = options.n_parallel, .n_context = n_context},
+                &costs) {
     add_speculation(options.speculation);
   }
+  ~Impl() { keep_costs(executor, costs); }
 
   SpeculationId add_speculation(const SpeculationOptions& options) {
     const Speculator::Resources resources{
@@ -106,7 +98,7 @@ class Engine::Impl {
   LoadedModel loaded;
   int n_context;
   Executor executor;
-  std::function<const Calibration&()> costs;
+  PassCosts costs;
   std::function<void(std::string_view, double)> progress;
   Speculator::Warn warn;
   DraftModels draft_models;

@@ -3,9 +3,13 @@
 #include <algorithm>
 #include <charconv>
 
-#include "budget/auto_budget.h"
-#include "budget/roofline_budget.h"
 #include "core/error.h"
+#include "core/hash.h"
+#include "cost/cost_file.h"
+#include "plan/cost_planner.h"
+#include "plan/learnt_file.h"
+#include "plan/own_planner.h"
+#include "plan/roofline.h"
 
 namespace forerun {
 namespace {
@@ -20,18 +24,41 @@ std::optional<int> parse_size(const std::string& text) {
   return size >= 1 && size <= kLargestTree ? std::optional(size) : std::nullopt;
 }
 
-std::unique_ptr<TreeBudget> make_budget(const std::string& tree,
-                                        const Speculator::Resources& resources) {
-  if (tree == "own") return std::make_unique<FixedBudget>(kLargestTree);
-  if (const auto size = parse_size(tree)) return std::make_unique<FixedBudget>(*size);
-  if (tree != "auto" && tree != "roofline") {
-    fail(ErrorCode::kInvalidArgument,
-         "the size of drafts (--tree) must be auto, roofline, own or a number from 1 to {}, not '{}'",
-         kLargestTree, tree);
+// `tree` is what the user says of the size of drafts.
+std::unique_ptr<Planner> make_planner(const std::string& tree, DrafterSet drafters,
+                                      const Speculator::Resources& resources) {
+  const PassCosts& costs = resources.costs;
+  if (tree == "auto") return std::make_unique<CostPlanner>(std::move(drafters), costs);
+  if (tree == "own") return std::make_unique<OwnPlanner>(std::move(drafters), kLargestTree);
+  if (tree == "roofline") {
+    const bool has_accelerator = !resources.executor.model().device().is_host();
+    return std::make_unique<OwnPlanner>(std::move(drafters), [&costs, has_accelerator](int n_requests) {
+      return roofline_nodes(costs, has_accelerator, n_requests);
+    });
   }
-  const CostCurve& curve = resources.costs().curve;
-  if (tree == "auto") return std::make_unique<AutoBudget>(curve, AutoBudget::Options{});
-  return std::make_unique<RooflineBudget>(curve, !resources.executor.model().device().is_host());
+  if (const auto size = parse_size(tree)) {
+    return std::make_unique<OwnPlanner>(std::move(drafters), *size);
+  }
+  fail(ErrorCode::kInvalidArgument,
+       "the size of drafts (--tree) must be auto, roofline, own or a number from 1 to {}, not '{}'",
+       kLargestTree, tree);
+}
+
+// What chances of drafts depend on, the text aside.
+uint64_t learnt_key(const SpeculationOptions& options, Executor& executor) {
+  StableHash hash;
+  hash.add(CostKey::of(executor).key);
+  hash.add(options.method);
+  for (const auto& [name, value] : options.options) {
+    hash.add(name);
+    hash.add(value);
+  }
+  return hash.value();
+}
+
+// What decides how much is drafted where the user does not say it.
+std::string usual_tree(const MethodInfo& method, const StoppingOptions& stopping) {
+  return method.plans_by_cost || stopping.is_by_cost() ? "auto" : "own";
 }
 
 }  // namespace
@@ -48,7 +75,7 @@ Speculator::Speculator(const SpeculationOptions& options, const Resources& resou
   MethodOptions method_options;
   for (const auto& [name, value] : options.options) set_method_option(method_options, name, value);
   if (options.method == "none") return;
-  needs_answers_ = method_options.lookahead.needs_answers();
+  needs_answers_ = method_options.stopping.needs_answers();
   if (needs_answers_ && accept_ != AcceptRule::kMatch) {
     fail(ErrorCode::kInvalidArgument,
          "the lookahead oracle knows the text of plain decoding: accept drafts by match");
@@ -56,23 +83,42 @@ Speculator::Speculator(const SpeculationOptions& options, const Resources& resou
   const DraftResources draft_resources{.segments = [this] { return segments(); },
                                        .n_vocab = static_cast<int>(resources.vocabulary.n_tokens()),
                                        .executor = &resources.executor,
-                                       .costs = resources.costs,
+                                       .costs = &resources.costs,
                                        .seed = 0,
                                        .draft_model = resources.draft_model,
                                        .warn = warn_};
-  method_ = make_method(options.method, method_options, draft_resources);
-  if (resources.executor.min_rows() > 1 && method_->needs_trees()) {
+  const MethodInfo& method = find_method(options.method);
+  const std::string tree =
+      options.tree.empty() ? usual_tree(method, method_options.stopping) : options.tree;
+  if (tree != "auto" && (method.drafts_with_many || method_options.stopping.is_by_cost())) {
+    fail(ErrorCode::kInvalidArgument,
+         "{} needs --tree auto: what is drafted is decided by what it costs",
+         method.drafts_with_many ? options.method : "--lookahead cost");
+  }
+  DrafterSet drafters = make_drafters(options.method, method_options, draft_resources);
+  if (resources.executor.min_rows() > 1 && drafters.needs_trees()) {
     fail(ErrorCode::kInvalidArgument,
          "exact text on a GPU leaves no room for the trees of {}: choose another method",
          options.method);
   }
-  const bool sizes_itself = options.method != "auto" && options.method != "sssd";
-  const std::string usual = sizes_itself ? "own" : "auto";
-  budget_ = make_budget(options.tree.empty() ? usual : options.tree, resources);
+  planner_ = make_planner(tree, std::move(drafters), resources);
+  learnt_key_ = learnt_key(options, resources.executor);
+  planner_->restore(load_learnt(learnt_folder(), learnt_key_));
+}
+
+Speculator::~Speculator() {
+  if (planner_ == nullptr) return;
+  const std::vector<float> learnt = planner_->learnt();
+  if (learnt.empty()) return;
+  try {
+    save_learnt(learnt_folder(), learnt_key_, learnt);
+  } catch (const Error&) {
+    // Where the folder cannot be written, the next run learns it again.
+  }
 }
 
 Speculation Speculator::speculation() {
-  Speculation speculation{.method = method_.get(), .budget = budget_.get(), .accept = accept_};
+  Speculation speculation{.planner = planner_.get(), .accept = accept_};
   if (live_ != nullptr) {
     speculation.on_answer = [this](std::span<const TokenId> prompt, std::span<const TokenId> answer) {
       keep(prompt, answer);

@@ -1,4 +1,4 @@
-// Puts together what an engine speculates with: the method, the budget, the datastores.
+// Puts together what an engine speculates with: drafters, planner, datastores.
 //
 // Not thread-safe.
 #pragma once
@@ -12,11 +12,11 @@
 #include <string>
 #include <vector>
 
-#include "budget/calibration.h"
-#include "budget/tree_budget.h"
+#include "cost/pass_costs.h"
 #include "draft/methods.h"
 #include "engine/stepper.h"
 #include "model/executor.h"
+#include "plan/planner.h"
 #include "retrieval/store/datastore.h"
 #include "text/vocabulary.h"
 
@@ -27,9 +27,9 @@ class Speculator {
   using Warn = std::function<void(std::string_view)>;
   struct Resources {
     const Vocabulary& vocabulary;
-    Executor& executor;                         // verifies; outlives the speculator
-    std::function<const Calibration&()> costs;  // of passes; asked where they are needed
-    Warn warn;                                  // may be empty
+    Executor& executor;  // verifies; it and what its passes cost outlive the speculator
+    PassCosts& costs;
+    Warn warn;  // may be empty
     std::function<std::shared_ptr<DraftModel>(const DraftModelChoice&)> draft_model;
   };
   // Opens the datastores. A store makes answers faster and never costs one: what is wrong with
@@ -37,6 +37,10 @@ class Speculator {
   // it is not a store of this vocabulary. The other resources are used while it is made only.
   // Throws Error.
   Speculator(const SpeculationOptions& options, const Resources& resources);
+  // Keeps what was learnt for the next run.
+  ~Speculator();
+  Speculator(const Speculator&) = delete;
+  Speculator& operator=(const Speculator&) = delete;
 
   // What requests are submitted with; refers to this.
   Speculation speculation();
@@ -59,8 +63,8 @@ class Speculator {
   Datastore* live_ = nullptr;  // one of them
   AcceptRule accept_ = AcceptRule::kMatch;
   bool needs_answers_ = false;
-  std::unique_ptr<TreeBudget> budget_;
-  std::unique_ptr<DraftMethod> method_;
+  std::unique_ptr<Planner> planner_;  // nullptr: no drafts
+  uint64_t learnt_key_ = 0;           // of what it learns
 };
 
 }  // namespace forerun

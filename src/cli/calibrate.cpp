@@ -7,10 +7,10 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "budget/calibration.h"
 #include "cli/commands.h"
 #include "cli/model_options.h"
 #include "cli/output.h"
+#include "cost/cost_file.h"
 #include "engine/loaded_model.h"
 
 namespace forerun {
@@ -60,8 +60,8 @@ void calibrate_command(const CalibrateOptions& options) {
                     {.kv = {.n_cells = n_context, .type = kv_type_named(options.model.kv_type)}});
   const Calibration calibration = calibrate(
       executor, {.progress = [&](double share) { engine.progress("measuring this machine", share); }});
-  const std::string key = calibration_key(executor);
-  save_calibration(calibration_folder(), key, calibration);
+  const CostKey key = CostKey::of(executor);
+  save_costs(calibration_folder(), key, calibration);
   const int n_layers = loaded.model->config().n_layers;
   if (!options.json) return print_table(calibration, n_layers);
   nlohmann::ordered_json points = nlohmann::ordered_json::array();
@@ -71,7 +71,7 @@ void calibrate_command(const CalibrateOptions& options) {
                       {"ms_per_1000_context", 1e6 * point.seconds_per_token}});
   }
   const BlockCosts& blocks = calibration.blocks;
-  print_json({{"key", key},
+  print_json({{"key", key.key},
               {"points", points},
               {"attention_ms", 1e3 * blocks.attention},
               {"attention_ms_per_1000_context", 1e6 * seconds_per_token(calibration, n_layers)},

@@ -16,12 +16,14 @@
 #include "core/error.h"
 #include "core/fingerprint.h"
 #include "core/stopwatch.h"
+#include "cost/known_costs.h"
 #include "disco/evaluation.h"
 #include "disco/training.h"
 #include "disco/tuning.h"
 #include "draft/methods.h"
 #include "engine/answer_timer.h"
-#include "lookahead/disco.h"
+#include "plan/own_planner.h"
+#include "stopping/disco.h"
 
 namespace forerun {
 namespace {
@@ -74,29 +76,32 @@ struct Tuned {
 // What drafts as it will be used, but that its rule can be changed.
 class TunedMethod {
  public:
-  TunedMethod(DiscoWork& work, const DiscoClassifier& classifier) {
-    auto policy = std::make_unique<DiscoLookahead>(classifier);
+  TunedMethod(DiscoWork& work, const DiscoClassifier& classifier)
+      : costs_(known_costs(work.executor())) {
+    auto policy = std::make_unique<DiscoStopping>(classifier);
     policy_ = policy.get();
-    DraftControl control{.lookahead = std::move(policy)};
     const MethodOptions usual;
+    DrafterSet drafters;
     if (work.draft() != nullptr) {
-      method_ = std::make_unique<DraftModelMethod>(usual.draft.draft, work.draft(), std::move(control));
+      drafters.models.push_back(
+          std::make_unique<DraftModelDrafter>(usual.draft.draft, work.draft(), std::move(policy)));
     } else {
-      method_ =
-          std::make_unique<SelfMethod>(usual.selfsd.draft, work.executor(),
-                                       std::make_unique<FixedLayers>(work.layers()), std::move(control));
+      drafters.models.push_back(std::make_unique<LayerSkippingDrafter>(
+          usual.selfsd.draft, work.executor(), costs_, std::make_unique<FixedLayers>(work.layers()),
+          std::move(policy)));
     }
+    planner_ = std::make_unique<OwnPlanner>(std::move(drafters), kLargestTree);
   }
 
   Speculation with(const DiscoRule& rule) {
     policy_->set_rule(rule);
-    return {.method = method_.get(), .budget = &budget_};
+    return {.planner = planner_.get()};
   }
 
  private:
-  DiscoLookahead* policy_;
-  std::unique_ptr<DraftMethod> method_;
-  FixedBudget budget_{kLargestTree};
+  DiscoStopping* policy_;
+  PassCosts costs_;
+  std::unique_ptr<Planner> planner_;
 };
 
 Tuned tune(const TrainOptions& options, DiscoWork& work, const DiscoClassifier& classifier,

@@ -14,7 +14,7 @@
 #include "cli/model_options.h"
 #include "disco/examples.h"
 #include "engine/loaded_model.h"
-#include "lookahead/disco_classifier.h"
+#include "stopping/disco_classifier.h"
 
 namespace forerun {
 

@@ -7,13 +7,14 @@
 #include <memory>
 
 #include "bench/prompts.h"
-#include "budget/calibration.h"
 #include "cli/commands.h"
 #include "cli/datastore_progress.h"
 #include "cli/layer_texts.h"
 #include "cli/model_options.h"
 #include "cli/output_file.h"
 #include "core/error.h"
+#include "cost/cost_file.h"
+#include "cost/pass_costs.h"
 #include "engine/loaded_model.h"
 #include "layers/domain_anchors.h"
 #include "layers/domain_file.h"
@@ -198,8 +199,8 @@ void build(const BuildOptions& options) {
                                         [&](double share) { engine.progress("loading", share); });
   std::vector<DomainPrompts> domains = by_domain(prompts, loaded);
   Executor executor(loaded.model, {.kv = {.n_cells = cells_for(domains, options)}});
-  const Calibration costs = calibrated(
-      executor, {.progress = [&](double share) { engine.progress("measuring this machine", share); }});
+  PassCosts costs(calibrated(
+      executor, {.progress = [&](double share) { engine.progress("measuring this machine", share); }}));
   read_states(executor, domains);
 
   const ModelConfig& config = loaded.model->config();

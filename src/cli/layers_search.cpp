@@ -7,7 +7,6 @@
 #include <nlohmann/json.hpp>
 
 #include "bench/layer_picture.h"
-#include "budget/calibration.h"
 #include "cli/commands.h"
 #include "cli/interrupt.h"
 #include "cli/layer_texts.h"
@@ -16,6 +15,8 @@
 #include "cli/output_file.h"
 #include "core/error.h"
 #include "core/stopwatch.h"
+#include "cost/cost_file.h"
+#include "cost/pass_costs.h"
 #include "draft/methods.h"
 #include "engine/measured_speed.h"
 #include "layers/layer_json.h"
@@ -113,8 +114,8 @@ void search(const SearchOptions& options) {
   Found found;
   found.without_planted = planted_layers(loaded.model->file(), n_layers);
   Executor executor(loaded.model, {.kv = {.n_cells = cells_for(prompts, options)}});
-  const Calibration costs = calibrated(
-      executor, {.progress = [&](double share) { engine.progress("measuring this machine", share); }});
+  PassCosts costs(calibrated(
+      executor, {.progress = [&](double share) { engine.progress("measuring this machine", share); }}));
 
   const InterruptGuard guard;
   const auto is_interrupted = [&] {
@@ -149,8 +150,8 @@ void search(const SearchOptions& options) {
       if (begins_with_quick_sets(options.search.method)) {
         searching.first_sets = ExpectedSpeed(executor, costs, texts).quick_sets();
       }
-      return std::make_unique<MeasuredSpeed>(executor, loaded.vocabulary, MethodOptions().selfsd.draft,
-                                             std::move(texts));
+      return std::make_unique<MeasuredSpeed>(executor, costs, loaded.vocabulary,
+                                             MethodOptions().selfsd.draft, std::move(texts));
     }();
     result = shown_search(*objective, n_layers, searching, "searching");
     found.seconds = watch.seconds();

@@ -5,7 +5,7 @@
 #include <span>
 
 #include "disco/examples.h"
-#include "lookahead/disco_classifier.h"
+#include "stopping/disco_classifier.h"
 
 namespace forerun {
 

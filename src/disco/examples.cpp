@@ -48,7 +48,7 @@ const PassResult& ExampleCollector::forward(Executor& executor, SequenceId seque
     path.push_back(*node);
     pass_.rows.push_back({.sequence = sequence,
                           .node = *node,
-                          .token = readable(executor.model(), token),
+                          .token = known_tokens(executor.model(), token),
                           .logits = true});
   }
   return executor.forward(pass_);
@@ -66,7 +66,7 @@ void ExampleCollector::collect(const SearchText& text, const Sampler& sampler,
   const OwnSequence draft_text(draft.cells());
   read_all(target_, target_text.id(), tokens.first(text.n_prompt));
   if (!is_itself) {
-    read_all(draft, draft_text.id(), readable(draft.model(), tokens.first(text.n_prompt)));
+    read_all(draft, draft_text.id(), known_tokens(draft.model(), tokens.first(text.n_prompt)));
   }
 
   std::vector<NodeId> path;

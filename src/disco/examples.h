@@ -10,10 +10,10 @@
 #include <vector>
 
 #include "layers/search_text.h"
-#include "lookahead/disco_features.h"
 #include "model/executor.h"
 #include "model/layer_set.h"
 #include "sampling/sampler.h"
+#include "stopping/disco_features.h"
 
 namespace forerun {
 

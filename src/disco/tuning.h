@@ -9,7 +9,7 @@
 #include <functional>
 #include <vector>
 
-#include "lookahead/disco_classifier.h"
+#include "stopping/disco_classifier.h"
 
 namespace forerun {
 

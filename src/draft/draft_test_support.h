@@ -34,7 +34,7 @@ inline Tokens random_tokens(std::mt19937& random, int length, int n_letters) {
   return text;
 }
 
-inline DraftTree draft(Drafter& drafter,
+inline DraftTree draft(RequestDrafter& drafter,
                        const DraftLimits& limits = {.max_nodes = 64, .max_depth = 64}) {
   DraftTree tree;
   drafter.draft(limits, tree);

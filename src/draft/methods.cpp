@@ -12,25 +12,9 @@
 
 #include "core/check.h"
 #include "core/error.h"
-#include "draft/hybrid.h"
-#include "draft/mixed.h"
-#include "draft/rivals.h"
 
 namespace forerun {
 namespace {
-
-class NoDrafter : public Drafter {
- public:
-  void draft(const DraftLimits& /*limits*/, DraftTree& /*tree*/) override {}
-  void append(std::span<const TokenId> /*tokens*/) override {}
-};
-
-class NoMethod : public DraftMethod {
- public:
-  std::unique_ptr<Drafter> begin(std::span<const TokenId> /*prompt*/) override {
-    return std::make_unique<NoDrafter>();
-  }
-};
 
 template <auto kOptions>
 void describe(MethodOptions& options, OptionVisitor& visitor) {
@@ -42,167 +26,159 @@ Executor& executor_of(const DraftResources& resources) {
   return *resources.executor;
 }
 
-// `draft` is the model that drafts. `cost` is asked for where it is needed: it may have to be
-// measured.
-DraftControl control_of(const MethodOptions& options, const DraftResources& resources,
-                        const Model& draft, const std::function<DraftCost()>& cost) {
-  const ModelPair models{.target = executor_of(resources).model().fingerprint(),
-                         .draft = draft.fingerprint()};
-  DraftControl control{
-      .lookahead = make_lookahead(options.lookahead, {.costs = resources.costs, .models = models})};
-  if (resources.gates || options.lookahead.needs_costs()) control.cost = cost();
-  if (resources.gates) control.gate = std::make_unique<DraftGate>(resources.costs(), *control.cost);
-  return control;
+std::unique_ptr<StoppingRule> stopping_of(const MethodOptions& options, const DraftResources& resources,
+                                          const Model& draft) {
+  return make_stopping_rule(options.stopping, {.target = executor_of(resources).model().fingerprint(),
+                                               .draft = draft.fingerprint()});
 }
 
-std::unique_ptr<DraftMethod> make_self(const MethodOptions& all, const ChainOptions& options,
-                                       const DraftResources& resources,
-                                       std::unique_ptr<LayerSelector> selector) {
-  return std::make_unique<SelfMethod>(options, executor_of(resources), std::move(selector),
-                                      control_of(all, resources, executor_of(resources).model(),
-                                                 [&] { return self_draft_cost(resources.costs()); }));
+DrafterSet only(std::unique_ptr<Drafter> drafter) {
+  DrafterSet set;
+  set.texts.push_back(std::move(drafter));
+  return set;
 }
 
-std::unique_ptr<DraftMethod> make_draft(const MethodOptions& options, const DraftResources& resources) {
+DrafterSet only(std::unique_ptr<ModelDrafter> drafter) {
+  DrafterSet set;
+  set.models.push_back(std::move(drafter));
+  return set;
+}
+
+PassCosts& costs_of(const DraftResources& resources) {
+  CHECK(resources.costs != nullptr);
+  return *resources.costs;
+}
+
+DrafterSet make_layer_skipping(const MethodOptions& all, const ChainOptions& options,
+                               const DraftResources& resources,
+                               std::unique_ptr<LayerSelector> selector) {
+  Executor& executor = executor_of(resources);
+  return only(std::make_unique<LayerSkippingDrafter>(options, executor, costs_of(resources),
+                                                     std::move(selector),
+                                                     stopping_of(all, resources, executor.model())));
+}
+
+// A method whose layers `Selector` chooses.
+template <typename Selector, auto kOptions>
+DrafterSet make_layer_skipping(const MethodOptions& options, const DraftResources& resources) {
+  const auto& chosen = options.*kOptions;
+  return make_layer_skipping(
+      options, chosen.draft, resources,
+      std::make_unique<Selector>(chosen.layers, executor_of(resources), costs_of(resources)));
+}
+
+// A drafter of texts.
+template <typename TextDrafter, auto kOptions>
+DrafterSet make_text(const MethodOptions& options, const DraftResources& resources) {
+  if constexpr (std::is_constructible_v<TextDrafter, decltype(options.*kOptions), SegmentSource>) {
+    return only(std::make_unique<TextDrafter>(options.*kOptions, resources.segments));
+  } else {
+    return only(std::make_unique<TextDrafter>(options.*kOptions));
+  }
+}
+
+DrafterSet make_draft(const MethodOptions& options, const DraftResources& resources) {
   if (options.draft.choice.model.empty()) {
     fail(ErrorCode::kInvalidArgument,
          "draft needs a second, smaller model with the same vocabulary: --draft-model FILE");
   }
   CHECK(resources.draft_model != nullptr);
   std::shared_ptr<DraftModel> draft = resources.draft_model(options.draft.choice);
-  DraftControl control =
-      control_of(options, resources, *draft->model, [&] { return draft_model_cost(*draft); });
-  return std::make_unique<DraftModelMethod>(options.draft.draft, std::move(draft), std::move(control));
+  auto stopping = stopping_of(options, resources, *draft->model);
+  return only(
+      std::make_unique<DraftModelDrafter>(options.draft.draft, std::move(draft), std::move(stopping)));
 }
-
-// A method whose layers `Selector` chooses.
-template <typename Selector, auto kOptions>
-std::unique_ptr<DraftMethod> make_self(const MethodOptions& options, const DraftResources& resources) {
-  const auto& chosen = options.*kOptions;
-  return make_self(options, chosen.draft, resources,
-                   std::make_unique<Selector>(chosen.layers, executor_of(resources), resources.costs()));
-}
-
-// Of the time, for choosing layers, where it may be in vain.
-constexpr double kLargestShare = 0.005;
 
 // What `auto` drafts with: continuations from the text and from datastores, those of the
 // longest match in the text, a smaller model, if the user names one, and the model itself. Which of them
-// pay is for the budget and the gate to say.
-std::unique_ptr<DraftMethod> make_auto(const MethodOptions& given, const DraftResources& resources) {
+// pay is for the planner to say.
+DrafterSet make_auto(const MethodOptions& given, const DraftResources& resources) {
   MethodOptions options = given;
-  // More than its authors draft: the budget prunes. Answers are kept in datastores, if the
+  // More than its authors draft: the planner prunes. Answers are kept in datastores, if the
   // user names one, and not here.
   options.suffix.factor = 4.0;
   options.suffix.offset = 4.0;
   options.suffix.max_answers = 0;
-  DraftMethods texts;
-  texts.push_back(make_method("sssd", options, resources));
-  texts.push_back(make_method("suffix", options, resources));
-  auto mixed = std::make_unique<MixedMethod>(std::move(texts));
-  const bool drafts_itself = given.automatic.layers != "none";
-  if (!drafts_itself && given.draft.choice.model.empty()) return mixed;
-  for (double* share : {&options.swift.layers.share, &options.knapspec.layers.when.share,
-                        &options.clasp.layers.when.share, &options.del.layers.when.share}) {
-    *share = std::min(*share, kLargestShare);
-  }
-  DraftResources gated = resources;
-  gated.gates = true;
-  DraftMethods models;
+  DrafterSet all = make_drafters("sssd", options, resources);
+  all.add(make_drafters("suffix", options, resources));
   if (!given.draft.choice.model.empty()) {
-    MethodOptions with_model = options;
-    if (given.lookahead.policy == "own") with_model.lookahead.policy = "cost";
-    models.push_back(make_method("draft", with_model, gated));
+    all.add(make_drafters("draft", options, resources));
     // A classifier is for one drafter.
-    if (given.lookahead.policy == "disco") options.lookahead.policy = "own";
+    if (given.stopping.rule == "disco") options.stopping.rule = "own";
   }
-  if (drafts_itself) models.push_back(make_method(given.automatic.layers, options, gated));
-  return std::make_unique<HybridMethod>(
-      std::move(mixed),
-      models.size() == 1 ? std::move(models.front()) : std::make_unique<RivalsMethod>(std::move(models)),
-      resources.costs());
+  if (given.automatic.layers != "none") {
+    all.add(make_drafters(given.automatic.layers, options, resources));
+  }
+  return all;
 }
 
 constexpr auto kMethods = std::to_array<MethodInfo>({
     {"auto", "Whatever pays here, or nothing", describe<&MethodOptions::automatic>, make_auto,
-     DraftsWith::kModels},
+     DraftsWith::kModels, /*plans_by_cost=*/true, /*drafts_with_many=*/true},
     {"none", "No drafts: one token per pass", [](MethodOptions&, OptionVisitor&) {},
-     [](const MethodOptions&, const DraftResources&) -> std::unique_ptr<DraftMethod> {
-       return std::make_unique<NoMethod>();
-     }},
+     [](const MethodOptions&, const DraftResources&) { return DrafterSet{}; }},
     {"pld", "Prompt lookup: what followed the last tokens earlier in the text",
-     describe<&MethodOptions::pld>,
-     [](const MethodOptions& options, const DraftResources&) -> std::unique_ptr<DraftMethod> {
-       return std::make_unique<PldMethod>(options.pld);
-     }},
+     describe<&MethodOptions::pld>, make_text<PldDrafter, &MethodOptions::pld>},
     {"rest", "REST: what follows the last tokens in the datastore", describe<&MethodOptions::rest>,
-     [](const MethodOptions& options, const DraftResources& resources) -> std::unique_ptr<DraftMethod> {
-       return std::make_unique<RestMethod>(options.rest, resources.segments);
-     }},
+     make_text<RestDrafter, &MethodOptions::rest>},
     {"pia", "PIA lookahead: branches of the prompt and of earlier answers",
-     describe<&MethodOptions::pia>,
-     [](const MethodOptions& options, const DraftResources&) -> std::unique_ptr<DraftMethod> {
-       return std::make_unique<PiaMethod>(options.pia);
-     }},
+     describe<&MethodOptions::pia>, make_text<PiaDrafter, &MethodOptions::pia>},
     {"jacobi", "Lookahead decoding: guesses that the model itself improves",
      describe<&MethodOptions::jacobi>,
-     [](const MethodOptions& options, const DraftResources& resources) -> std::unique_ptr<DraftMethod> {
-       return std::make_unique<JacobiMethod>(options.jacobi, resources.seed);
+     [](const MethodOptions& options, const DraftResources& resources) {
+       return only(std::make_unique<JacobiDrafter>(options.jacobi, resources.seed));
      }},
     {"sssd", "SSSD: what followed the last tokens in the text and in the datastore",
-     describe<&MethodOptions::sssd>,
-     [](const MethodOptions& options, const DraftResources& resources) -> std::unique_ptr<DraftMethod> {
-       return std::make_unique<SssdMethod>(options.sssd, resources.segments);
-     }},
+     describe<&MethodOptions::sssd>, make_text<SssdDrafter, &MethodOptions::sssd>, DraftsWith::kTexts,
+     /*plans_by_cost=*/true},
     {"suffix", "SuffixDecoding: the likeliest continuation of the longest match",
-     describe<&MethodOptions::suffix>,
-     [](const MethodOptions& options, const DraftResources&) -> std::unique_ptr<DraftMethod> {
-       return std::make_unique<SuffixMethod>(options.suffix);
-     }},
+     describe<&MethodOptions::suffix>, make_text<SuffixDrafter, &MethodOptions::suffix>},
     {"draft", "A smaller model (--draft-model)", describe<&MethodOptions::draft>, make_draft,
      DraftsWith::kModels},
     {"uniform", "The model itself with blocks left out, spread evenly",
      describe<&MethodOptions::uniform>,
-     [](const MethodOptions& options, const DraftResources& resources) -> std::unique_ptr<DraftMethod> {
+     [](const MethodOptions& options, const DraftResources& resources) {
        const int n_layers = executor_of(resources).model().config().n_layers;
-       return make_self(
+       return make_layer_skipping(
            options, options.uniform.draft, resources,
            std::make_unique<FixedLayers>(uniform_layers(n_layers, options.uniform.layers.skip)));
      },
      DraftsWith::kLayers},
     {"selfsd", "Self-SD: the model itself with blocks left out, which were searched beforehand",
      describe<&MethodOptions::selfsd>,
-     [](const MethodOptions& options, const DraftResources& resources) -> std::unique_ptr<DraftMethod> {
+     [](const MethodOptions& options, const DraftResources& resources) {
        const auto& [layers, draft] = options.selfsd;
-       return make_self(
+       return make_layer_skipping(
            options, draft, resources,
            std::make_unique<SelfSdSelector>(layers, executor_of(resources).model(), draft.threshold));
      },
      DraftsWith::kLayers},
     {"swift", "SWIFT: the model itself with blocks left out, which are searched while it runs",
      describe<&MethodOptions::swift>,
-     [](const MethodOptions& options, const DraftResources& resources) -> std::unique_ptr<DraftMethod> {
-       return make_self(options, options.swift.draft, resources,
-                        std::make_unique<SwiftSelector>(options.swift.layers, executor_of(resources),
-                                                        resources.costs(), resources.warn));
+     [](const MethodOptions& options, const DraftResources& resources) {
+       return make_layer_skipping(
+           options, options.swift.draft, resources,
+           std::make_unique<SwiftSelector>(options.swift.layers, executor_of(resources),
+                                           costs_of(resources), resources.warn));
      },
      DraftsWith::kLayers},
     {"knnssd", "KNN-SSD: the model itself with blocks left out, by what the prompt is about",
      describe<&MethodOptions::knnssd>,
-     [](const MethodOptions& options, const DraftResources& resources) -> std::unique_ptr<DraftMethod> {
-       return make_self(
+     [](const MethodOptions& options, const DraftResources& resources) {
+       return make_layer_skipping(
            options, options.knnssd.draft, resources,
            std::make_unique<KnnSelector>(options.knnssd.layers, executor_of(resources).model()));
      },
      DraftsWith::kLayers},
     {"knapspec", "KnapSpec: the same, the blocks chosen as a knapsack of what they cost",
-     describe<&MethodOptions::knapspec>, make_self<KnapSpecSelector, &MethodOptions::knapspec>,
+     describe<&MethodOptions::knapspec>, make_layer_skipping<KnapSpecSelector, &MethodOptions::knapspec>,
      DraftsWith::kLayers},
     {"clasp", "CLaSp: whole layers left out, chosen on the latest token",
-     describe<&MethodOptions::clasp>, make_self<ClaspSelector, &MethodOptions::clasp>,
+     describe<&MethodOptions::clasp>, make_layer_skipping<ClaspSelector, &MethodOptions::clasp>,
      DraftsWith::kLayers},
     {"del", "DEL: the model left early, at the layer that was right most for its cost",
-     describe<&MethodOptions::del>, make_self<DelSelector, &MethodOptions::del>, DraftsWith::kLayers},
+     describe<&MethodOptions::del>, make_layer_skipping<DelSelector, &MethodOptions::del>,
+     DraftsWith::kLayers},
 });
 
 // Hands options on with the method's name in front of theirs.
@@ -360,7 +336,7 @@ void UniformOptions::describe(OptionVisitor& visitor) {
 }
 
 void MethodOptions::describe(OptionVisitor& visitor) {
-  lookahead.describe(visitor);
+  stopping.describe(visitor);
   for (const MethodInfo& method : kMethods) {
     Prefixed prefixed(method.name, visitor);
     method.describe(*this, prefixed);
@@ -377,14 +353,14 @@ const MethodInfo& find_method(std::string_view name) {
        fmt::join(names, ", "));
 }
 
-std::unique_ptr<DraftMethod> make_method(std::string_view name, const MethodOptions& options,
-                                         const DraftResources& resources) {
+DrafterSet make_drafters(std::string_view name, const MethodOptions& options,
+                         const DraftResources& resources) {
   const MethodInfo& method = find_method(name);
   MethodOptions copy = options;
   Checking checking;
   Prefixed prefixed(method.name, checking);
   method.describe(copy, prefixed);
-  copy.lookahead.describe(checking);
+  copy.stopping.describe(checking);
   return method.make(options, resources);
 }
 

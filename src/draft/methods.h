@@ -12,22 +12,22 @@
 #include <string_view>
 
 #include "core/option_visitor.h"
-#include "draft/draft_model.h"
-#include "draft/drafter.h"
-#include "draft/jacobi.h"
-#include "draft/pia.h"
-#include "draft/pld.h"
-#include "draft/rest.h"
-#include "draft/self.h"
-#include "draft/sssd.h"
-#include "draft/suffix.h"
+#include "draft/drafter_set.h"
+#include "draft/model/draft_model.h"
+#include "draft/model/layer_skipping.h"
+#include "draft/text/jacobi.h"
+#include "draft/text/pia.h"
+#include "draft/text/pld.h"
+#include "draft/text/rest.h"
+#include "draft/text/sssd.h"
+#include "draft/text/suffix.h"
 #include "layers/clasp.h"
 #include "layers/del.h"
 #include "layers/knapspec.h"
 #include "layers/knnssd.h"
 #include "layers/selfsd.h"
 #include "layers/swift.h"
-#include "lookahead/policies.h"
+#include "stopping/rules.h"
 
 namespace forerun {
 
@@ -37,15 +37,13 @@ struct DraftResources {
   int n_vocab = 0;
   // Of the model that verifies, and what its passes cost; needed to draft with it.
   Executor* executor = nullptr;
-  std::function<const Calibration&()> costs = {};
+  PassCosts* costs = nullptr;
   uint64_t seed = 0;  // of whatever a method picks at random
   // Loads a model to draft with. Throws Error, also where its vocabulary is another than the
   // verifying model's.
   std::function<std::shared_ptr<DraftModel>(const DraftModelChoice&)> draft_model = {};
   // Gets what went wrong beside the requests, as one line. May be empty.
   std::function<void(std::string_view)> warn = {};
-  // Whether drafts that take passes of the model are made only where they pay.
-  bool gates = false;
 };
 
 struct UniformOptions {
@@ -56,7 +54,7 @@ struct UniformOptions {
 
 // How layers are chosen, and how they draft.
 template <typename LayerOptions>
-struct SelfMethodOptions {
+struct LayerMethodOptions {
   LayerOptions layers = {};
   ChainOptions draft = {};
 
@@ -87,7 +85,7 @@ inline constexpr ChainOptions kExitBelow08 = {.tokens = 12, .threshold = 0.8, .s
 
 // The options of all methods.
 struct MethodOptions {
-  LookaheadOptions lookahead;  // of all that draft one token after the other
+  StoppingOptions stopping;  // of all that draft one token after the other
   AutoOptions automatic;
   PldOptions pld;
   RestOptions rest;
@@ -96,15 +94,15 @@ struct MethodOptions {
   SssdOptions sssd;
   SuffixOptions suffix;
   DraftModelOptions draft;
-  SelfMethodOptions<UniformOptions> uniform;
-  SelfMethodOptions<SelfSdOptions> selfsd = {.draft = kExitBelow08};
-  SelfMethodOptions<SwiftOptions> swift;
-  SelfMethodOptions<KnnOptions> knnssd = {.draft = kExitBelow08};
+  LayerMethodOptions<UniformOptions> uniform;
+  LayerMethodOptions<SelfSdOptions> selfsd = {.draft = kExitBelow08};
+  LayerMethodOptions<SwiftOptions> swift;
+  LayerMethodOptions<KnnOptions> knnssd = {.draft = kExitBelow08};
   // Its own choice of lengths is better than a threshold's; the authors': 10 tokens, 0.7.
-  SelfMethodOptions<KnapSpecOptions> knapspec = {
+  LayerMethodOptions<KnapSpecOptions> knapspec = {
       .draft = {.tokens = 16, .threshold = 0.3, .siblings = false}};
-  SelfMethodOptions<ClaspOptions> clasp = {.draft = kExitBelow07};
-  SelfMethodOptions<DelOptions> del = {.draft = kExitBelow07};
+  LayerMethodOptions<ClaspOptions> clasp = {.draft = kExitBelow07};
+  LayerMethodOptions<DelOptions> del = {.draft = kExitBelow07};
 
   // Visits every option of every method. Names begin with the method's: "pld-ngram". They
   // are valid during the visit only.
@@ -123,8 +121,13 @@ struct MethodInfo {
   std::string_view summary;  // one line for the help
   // Visits the method's own options, whose names do not have its name in front.
   void (*describe)(MethodOptions& options, OptionVisitor& visitor);
-  std::unique_ptr<DraftMethod> (*make)(const MethodOptions& options, const DraftResources& resources);
+  DrafterSet (*make)(const MethodOptions& options, const DraftResources& resources);
   DraftsWith drafts_with = DraftsWith::kTexts;
+  // Whether what is verified is decided by cost, unless the user says otherwise: its authors do so, or
+  // it is ours.
+  bool plans_by_cost = false;
+  // Whether several drafters take part, which only costs can choose between.
+  bool drafts_with_many = false;
 };
 
 // In the order in which a user should read them.
@@ -135,8 +138,8 @@ const MethodInfo& find_method(std::string_view name);
 
 // Throws Error{kInvalidArgument} for an unknown name, and for options of that method that
 // are outside their ranges.
-std::unique_ptr<DraftMethod> make_method(std::string_view name, const MethodOptions& options,
-                                         const DraftResources& resources);
+DrafterSet make_drafters(std::string_view name, const MethodOptions& options,
+                         const DraftResources& resources);
 
 bool has_method_option(std::string_view name);
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "plan/own_planner.h"
+
 namespace forerun {
 namespace {
 
@@ -10,9 +12,12 @@ constexpr int kPlainEvery = 8;
 
 }  // namespace
 
-MeasuredSpeed::MeasuredSpeed(Executor& executor, const Vocabulary& vocabulary, const ChainOptions& draft,
-                             std::vector<SearchText> texts)
-    : executor_(executor), draft_(draft), timer_(executor, vocabulary, std::move(texts)) {}
+MeasuredSpeed::MeasuredSpeed(Executor& executor, PassCosts& costs, const Vocabulary& vocabulary,
+                             const ChainOptions& draft, std::vector<SearchText> texts)
+    : executor_(executor),
+      costs_(costs),
+      draft_(draft),
+      timer_(executor, vocabulary, std::move(texts)) {}
 
 double MeasuredSpeed::rate(const Speculation& speculation) {
   timer_.warm_up(speculation);
@@ -32,9 +37,11 @@ double MeasuredSpeed::speedup(const LayerSet& layers) {
     n_since_plain_ = 0;
   }
   ++n_since_plain_;
-  SelfMethod method(draft_, executor_, std::make_unique<FixedLayers>(layers));
-  FixedBudget budget(kLargestTree);
-  return rate({.method = &method, .budget = &budget}) / plain_rate_;
+  DrafterSet drafters;
+  drafters.models.push_back(std::make_unique<LayerSkippingDrafter>(
+      draft_, executor_, costs_, std::make_unique<FixedLayers>(layers)));
+  OwnPlanner planner(std::move(drafters), kLargestTree);
+  return rate({.planner = &planner}) / plain_rate_;
 }
 
 }  // namespace forerun

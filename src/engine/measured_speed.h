@@ -11,7 +11,7 @@
 
 #include <vector>
 
-#include "draft/self.h"
+#include "draft/model/layer_skipping.h"
 #include "engine/answer_timer.h"
 #include "layers/layer_objective.h"
 
@@ -19,10 +19,11 @@ namespace forerun {
 
 class MeasuredSpeed final : public LayerObjective {
  public:
-  // Both outlive it. The executor's cache has AnswerTimer::n_cells() free cells or more, which are
-  // free again afterwards. Throws Error when no text has an answer.
-  MeasuredSpeed(Executor& executor, const Vocabulary& vocabulary, const ChainOptions& draft,
-                std::vector<SearchText> texts);
+  // The executor, its costs and the vocabulary outlive it. The executor's cache has
+  // AnswerTimer::n_cells() free cells or more, which are free again afterwards. Throws Error when no
+  // text has an answer.
+  MeasuredSpeed(Executor& executor, PassCosts& costs, const Vocabulary& vocabulary,
+                const ChainOptions& draft, std::vector<SearchText> texts);
 
   double speedup(const LayerSet& layers) override;
   bool is_noisy() const override { return true; }
@@ -32,6 +33,7 @@ class MeasuredSpeed final : public LayerObjective {
   double rate(const Speculation& speculation);
 
   Executor& executor_;
+  PassCosts& costs_;
   ChainOptions draft_;
   AnswerTimer timer_;
   double plain_rate_ = 0;

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "core/error.h"
+#include "cost/guessed_costs.h"
 #include "engine/byte_model.h"
 #include "engine/loaded_model.h"
 #include "support/temp_dir.h"
@@ -23,6 +24,7 @@ class MeasuredSpeedTest : public ::testing::Test {
 
   LoadedModel loaded_;
   Executor executor_{loaded_.model, ExecutorOptions{.kv = {.n_cells = 2048}, .max_rows = 256}};
+  PassCosts costs_{guess_costs(executor_)};
 };
 
 // How fast is nothing a test can say; that drafts are made and prompts are read once it can.
@@ -35,7 +37,7 @@ TEST_F(MeasuredSpeedTest, DraftsWithTheLayers) {
   ASSERT_LE(AnswerTimer::n_cells(texts), executor_.cells().n_free());
   const int n_free = executor_.cells().n_free();
   {
-    MeasuredSpeed objective(executor_, loaded_.vocabulary, {.tokens = 6, .threshold = 0}, texts);
+    MeasuredSpeed objective(executor_, costs_, loaded_.vocabulary, {.tokens = 6, .threshold = 0}, texts);
     const int n_graphs = executor_.n_graphs_built();
     LayerSet layers = full();
     layers.set(mlp_block(1), false);
@@ -47,10 +49,10 @@ TEST_F(MeasuredSpeedTest, DraftsWithTheLayers) {
 }
 
 TEST_F(MeasuredSpeedTest, NeedsAnswers) {
-  EXPECT_THROW(MeasuredSpeed(executor_, loaded_.vocabulary, {}, {}), Error);
-  EXPECT_THROW(
-      MeasuredSpeed(executor_, loaded_.vocabulary, {}, {{.tokens = {TokenId{1}}, .n_prompt = 1}}),
-      Error);
+  EXPECT_THROW(MeasuredSpeed(executor_, costs_, loaded_.vocabulary, {}, {}), Error);
+  EXPECT_THROW(MeasuredSpeed(executor_, costs_, loaded_.vocabulary, {},
+                             {{.tokens = {TokenId{1}}, .n_prompt = 1}}),
+               Error);
 }
 
 }  // namespace

@@ -13,6 +13,8 @@
 #include <string_view>
 #include <vector>
 
+#include "request/prompt_state.h"
+#include "request/request_view.h"
 #include "sampling/logprobs.h"
 #include "sampling/sampler.h"
 #include "sampling/stop.h"
@@ -21,7 +23,7 @@
 
 namespace forerun {
 
-class RunningRequest {
+class RunningRequest final : public RequestView {
  public:
   struct Limits {
     int n_vocab;
@@ -32,18 +34,32 @@ class RunningRequest {
   // make no sense. The vocabulary outlives it.
   RunningRequest(Request request, const Vocabulary& vocabulary, const Limits& limits);
 
-  // The prompt and the answer so far.
-  std::span<const TokenId> text() const { return text_; }
+  // What drafters see (request_view.h), from begin() on.
+  std::span<const TokenId> text() const override { return text_; }
+  size_t n_prompt() const override { return n_prompt_; }
+  int n_left() const override;  // INT_MAX without a limit
+  SequenceId sequence() const override { return run_.sequence; }
+  std::span<const TokenId> known_answer() const override { return known_answer_; }
+  const Sampler& sampler() const override { return sampler_; }
+  const SamplerState& state() const override { return state_; }
+  bool compares_distributions() const override { return run_.compares_distributions; }
+  const PromptState* prompt_state() const override {
+    return run_.wants_prompt_state ? &prompt_state_ : nullptr;
+  }
+
+  // How it runs.
+  struct Run {
+    SequenceId sequence{};  // of the cache
+    bool compares_distributions = false;
+    bool wants_prompt_state = false;
+  };
+  void begin(const Run& run) { run_ = run; }
+  void add_prompt_state(std::span<const float> row) { prompt_state_.add(row); }
+
   std::span<const TokenId> prompt() const { return std::span(text_).first(n_prompt_); }
   std::span<const TokenId> answer() const { return std::span(text_).subspan(n_prompt_); }
 
-  std::span<const TokenId> known_answer() const { return known_answer_; }
-
-  const Sampler& sampler() const { return sampler_; }
-  const SamplerState& state() const { return state_; }  // after the text
   bool is_cancelled() const { return is_cancelled_ && is_cancelled_(); }
-  // How many tokens it may still get; INT_MAX without a limit.
-  int n_left() const;
 
   // What a request learns and counts while it runs, for whoever runs it.
   SpeculationStatistics& speculation() { return result_.speculation; }
@@ -73,6 +89,8 @@ class RunningRequest {
   StopMatcher stop_;
   TokenStreamer streamer_;
   Generation result_;
+  Run run_;
+  PromptState prompt_state_;  // of the rows that were read for it
 };
 
 }  // namespace forerun

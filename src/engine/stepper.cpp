@@ -41,16 +41,17 @@ class PassTargets final : public TargetTokens {
 
 }  // namespace
 
-Stepper::Stepper(Executor& executor, const Vocabulary& vocabulary, const StepperOptions& options)
+Stepper::Stepper(Executor& executor, const Vocabulary& vocabulary, const StepperOptions& options,
+                 PassCosts* costs)
     : executor_(executor),
       vocabulary_(vocabulary),
       options_(options),
+      costs_(costs),
       slots_(executor, options.n_slots, options.n_context) {
   CHECK(options.n_slots <= executor.max_rows());
 }
 
 RequestId Stepper::submit(Request request, const Speculation& speculation) {
-  CHECK((speculation.method == nullptr) == (speculation.budget == nullptr));
   auto active = std::make_unique<Active>();
   active->request = std::make_unique<RunningRequest>(
       std::move(request), vocabulary_,
@@ -121,83 +122,75 @@ void Stepper::admit() {
     Timings& timings = active->request->timings();
     timings.n_cached = static_cast<int>(active->slot->text.size());
     timings.n_prompt = static_cast<int>(prompt.size()) - timings.n_cached;
-    if (active->speculation.method == nullptr) continue;
-    active->drafter = active->speculation.method->begin(prompt);
-    active->drafter->attach(*active);
+    Planner* planner = active->speculation.planner;
+    active->request->begin({.sequence = active->slot->sequence,
+                            .compares_distributions = compares_distributions(active->speculation.accept),
+                            .wants_prompt_state = planner != nullptr && planner->wants_prompt_state()});
+    if (planner == nullptr) continue;
+    active->plan = planner->begin(*active->request);
     active->request->speculation().draft_ms += active->phase.ms();
   }
 }
 
 void Stepper::draft() {
-  plan_ = {};
+  load_ = {};
+  planned_.clear();
   size_t n_unread = 0;
   for (const auto& active : active_) {
+    active->tree.clear();
+    if (active->is_planned()) planned_.push_back(active.get());
     if (active->is_decoding()) {
-      ++plan_.n_decoding;
+      ++load_.n_decoding;
     } else if (active->slot != nullptr) {
       n_unread += active->request->prompt().size() - active->slot->text.size();
     }
-    active->tree.clear();
   }
-  const int room = executor_.max_rows() - plan_.n_decoding;
-  plan_.n_prompt_rows = static_cast<int>(std::min(n_unread, static_cast<size_t>(room)));
-  for (auto& [budget, proposals] : proposals_) proposals.clear();
-  for (auto& [method, requests] : drafting_) requests.clear();
-  for (const auto& active : active_) {
-    if (!active->is_decoding() || active->drafter == nullptr) continue;
-    drafting_[active->speculation.method].push_back(active.get());
-    proposals_[active->speculation.budget].push_back(
-        {.request = active->id,
-         .n_context = static_cast<int>(active->request->text().size()),
-         .tree = &active->tree});
-  }
-  for (const auto& [method, requests] : drafting_) {
-    if (!requests.empty()) draft(*method, requests);
-  }
-  for (auto& [budget, proposals] : proposals_) {
-    if (!proposals.empty()) budget->choose(proposals, plan_);
+  const int room = executor_.max_rows() - load_.n_decoding;
+  load_.n_prompt_rows = static_cast<int>(std::min(n_unread, static_cast<size_t>(room)));
+  const auto planner_of = [](const Active* active) { return active->speculation.planner; };
+  std::ranges::stable_sort(planned_, {}, planner_of);
+  for (std::span<Active* const> left = planned_; !left.empty();) {
+    const auto other = std::ranges::find_if(
+        left, [&](const Active* active) { return planner_of(active) != planner_of(left.front()); });
+    const auto n = static_cast<size_t>(other - left.begin());
+    draft(left.first(n));
+    left = left.subspan(n);
   }
 }
 
-DraftLimits Stepper::limits_of(const Active& active) {
-  const int share = (executor_.max_rows() - plan_.n_decoding) / plan_.n_decoding;
+DraftLimits Stepper::limits_of(const Active& active) const {
+  const int share = (executor_.max_rows() - load_.n_decoding) / load_.n_decoding;
   // The text's last token is a row too, and what lies past the end of the context or of the
   // answer cannot be accepted.
   const int n_committed = static_cast<int>(active.slot->text.size());
   const int room = options_.n_context - n_committed - 1;
-  DraftLimits limits{
-      .max_nodes = std::min({share, room, active.speculation.budget->max_nodes(active.id, plan_)}),
-      .max_depth = std::min(room, active.request->n_left() - 1)};
+  DraftLimits limits{.max_nodes = std::min({share, room, kLargestTree}),
+                     .max_depth = std::min(room, active.request->n_left() - 1)};
   // Where bits depend on a pass's shape, rows give those of plain decoding in a chain that
   // leaves the shape as it is.
   if (is_exact(active)) {
+    limits.is_chain = true;
     limits.max_depth =
         std::min({limits.max_depth, executor_.min_rows() - 1, executor_.n_until_next_span(n_committed)});
   }
   return limits;
 }
 
-void Stepper::draft(DraftMethod& method, std::span<Active* const> requests) {
+void Stepper::draft(std::span<Active* const> requests) {
   const Stopwatch watch;
   jobs_.clear();
   for (Active* active : requests) {
     const DraftLimits limits = limits_of(*active);
     if (limits.max_nodes <= 0 || limits.max_depth <= 0) continue;
-    jobs_.push_back({.drafter = active->drafter.get(),
-                     .limits = limits,
-                     .tree = &active->tree,
-                     .n_requests = plan_.n_decoding});
+    jobs_.push_back({.request = active->plan.get(), .limits = limits, .tree = &active->tree});
   }
-  if (!jobs_.empty()) method.draft(jobs_);
-  for (const DraftJob& job : jobs_) {
+  if (!jobs_.empty()) requests.front()->speculation.planner->plan(jobs_, load_);
+  for (const PlanJob& job : jobs_) {
     CHECK(job.tree->size() <= job.limits.max_nodes && job.tree->max_depth() <= job.limits.max_depth);
   }
   draft_seconds_ += watch.seconds();
   const double ms = watch.ms() / static_cast<double>(requests.size());
-  for (Active* active : requests) {
-    if (is_exact(*active)) active->tree.prune_to_chain();
-    active->request->speculation().draft_ms += ms;
-  }
+  for (Active* active : requests) active->request->speculation().draft_ms += ms;
 }
 
 void Stepper::fill_pass() {
@@ -242,7 +235,7 @@ void Stepper::add_prompt_rows(Active& active, size_t n) {
   const size_t n_read = active.slot->text.size();
   active.first_row = pass_.rows.size();
   active.n_rows = n;
-  const bool wants_state = active.wants_prompt_state();
+  const bool wants_state = active.request->prompt_state() != nullptr;
   if (wants_state) pass_.hidden_at.assign(1, 2 * executor_.model().config().n_layers);
   std::optional<NodeId> parent;
   for (size_t i = n_read; i < n_read + n; ++i) {
@@ -267,17 +260,34 @@ void Stepper::forward() {
     throw;
   }
   pass_seconds_ = watch.seconds();
-  if (plan_.n_decoding == 0) return;
-  PassCost cost{.plan = plan_,
-                .n_rows = static_cast<int>(pass_.rows.size()),
-                .n_context = 0,
-                .seconds = pass_seconds_,
-                .draft_seconds = std::exchange(draft_seconds_, 0.0)};
-  for (const auto& active : active_) {
-    if (active->is_decoding()) cost.n_context += static_cast<int>(active->request->text().size());
+  watch_cost();
+}
+
+void Stepper::watch_cost() {
+  const auto n_rows = static_cast<int>(pass_.rows.size());
+  if (load_.n_decoding == 0) {
+    if (costs_ != nullptr) costs_->observe_prompt(n_rows, pass_seconds_);
+    return;
   }
-  for (auto& [budget, proposals] : proposals_) {
-    if (!proposals.empty()) budget->observe(cost);
+  int n_context = 0;
+  for (const auto& active : active_) {
+    if (active->is_decoding()) n_context += static_cast<int>(active->request->text().size());
+  }
+  if (costs_ != nullptr && load_.n_prompt_rows == 0) {
+    costs_->observe({.n_rows = n_rows,
+                     .n_requests = load_.n_decoding,
+                     .n_context = n_context,
+                     .seconds = pass_seconds_});
+  }
+  const PassCost cost{.load = load_,
+                      .n_rows = n_rows,
+                      .n_context = n_context,
+                      .draft_seconds = std::exchange(draft_seconds_, 0.0)};
+  const Planner* told = nullptr;
+  for (const Active* active : planned_) {
+    if (active->speculation.planner == told) continue;
+    active->speculation.planner->observe(cost);
+    told = active->speculation.planner;
   }
 }
 
@@ -299,9 +309,9 @@ std::optional<StopReason> Stepper::after_prompt(Active& active) {
   executor_.cells().commit(active.slot->sequence, {&nodes_[active.first_row], active.n_rows});
   const auto read = request.prompt().subspan(text.size(), active.n_rows);
   text.insert(text.end(), read.begin(), read.end());
-  if (active.wants_prompt_state()) {
+  if (request.prompt_state() != nullptr) {
     for (size_t row = active.first_row; row < active.first_row + active.n_rows; ++row) {
-      active.read_state.add(pass_result_->hidden(0, row));
+      request.add_prompt_state(pass_result_->hidden(0, row));
     }
   }
   if (text.size() < request.prompt().size()) return std::nullopt;
@@ -312,7 +322,7 @@ std::optional<StopReason> Stepper::after_prompt(Active& active) {
   const Position position{static_cast<int32_t>(request.text().size())};
   const TokenId token = request.sampler().sample(logits, request.state(), position, sampler_scratch_);
   const auto reason = request.take(token, logits, std::nullopt, logprob_scratch_);
-  if (!reason && active.drafter != nullptr) active.drafter->append({&token, 1});
+  if (!reason && active.plan != nullptr) active.speculation.planner->append(*active.plan, {&token, 1});
   return reason;
 }
 
@@ -329,9 +339,9 @@ std::optional<StopReason> Stepper::after_tree(Active& active) {
           .state = request.state(),
           .position = position},
          active.speculation.accept, sampler_scratch_, verdict_);
-  if (active.drafter != nullptr && !active.tree.empty()) {
-    active.drafter->observe(active.tree, PassTargets(request, active.tree, *pass_result_,
-                                                     active.first_row, sampler_scratch_));
+  if (active.plan != nullptr && !active.tree.empty()) {
+    active.plan->observe(active.tree, PassTargets(request, active.tree, *pass_result_, active.first_row,
+                                                  sampler_scratch_));
   }
 
   // The accepted tokens become text, one after the other, until one of them ends it.
@@ -364,10 +374,9 @@ std::optional<StopReason> Stepper::after_tree(Active& active) {
   const auto grown = request.text().subspan(n_before);
   request.speculation().n_tokens += n_given;
   request.speculation().sample_ms += watch.ms();
-  if (active.drafter != nullptr) {
+  if (active.plan != nullptr) {
     const Stopwatch append_watch;
-    active.drafter->append(grown);
-    active.speculation.budget->observe(Outcome{.request = active.id, .tokens = grown});
+    active.speculation.planner->append(*active.plan, grown);
     request.speculation().draft_ms += append_watch.ms();
     draft_seconds_ += append_watch.seconds();
   }
@@ -405,13 +414,13 @@ void Stepper::end(Active& active, RequestResult result) {
     }
     statistics_.add(generation->speculation);
     if (generation->stop_reason != StopReason::kCancelled) {
-      if (active.drafter != nullptr) active.drafter->finish();
+      if (active.plan != nullptr) active.plan->finish();
       const auto& on_answer = active.speculation.on_answer;
       if (on_answer) on_answer(active.request->prompt(), active.request->answer());
     }
   }
-  if (active.drafter != nullptr) active.speculation.budget->forget(active.id);
   if (active.slot != nullptr) slots_.release(*active.slot);
+  active.plan = nullptr;  // it sees the request
   active.request = nullptr;
   results_.emplace(active.id, std::move(result));
 }

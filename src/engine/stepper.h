@@ -3,11 +3,11 @@
 // step() is the whole life of a token:
 //
 //   admit      waiting requests take free slots of the KV cache
-//   draft      each decoding request's drafter proposes a tree, the budget prunes it
+//   draft      planners fill a tree of proposals for each decoding request
 //   forward    one pass over all trees and as much of the new prompts as fits
 //   verify     the accepted path of each tree becomes text, the rest is forgotten
 //
-// Requests do not influence each other's text: each has its own sampler, seed and drafter,
+// Requests do not influence each other's text: each has its own sampler, seed and drafters,
 // and on CPUs the bits of a row do not depend on the others of a pass.
 //
 // Not thread-safe: use it from the thread that the model's device belongs to.
@@ -21,12 +21,12 @@
 #include <variant>
 #include <vector>
 
-#include "budget/tree_budget.h"
 #include "core/stopwatch.h"
-#include "draft/drafter.h"
+#include "cost/pass_costs.h"
 #include "engine/running_request.h"
 #include "model/executor.h"
 #include "model/slots.h"
+#include "plan/planner.h"
 #include "sampling/logprobs.h"
 #include "text/vocabulary.h"
 #include "verify/verify.h"
@@ -38,11 +38,9 @@ struct StepperOptions {
   int n_context = 4096;  // tokens that each may have
 };
 
-// How a request is speculated on: not at all, or with a method and a budget, which outlive
-// it.
+// How a request is speculated on: not at all, or by a planner, which outlives it.
 struct Speculation {
-  DraftMethod* method = nullptr;
-  TreeBudget* budget = nullptr;
+  Planner* planner = nullptr;
   AcceptRule accept = AcceptRule::kMatch;
   // Gets the prompt and the answer when the request ends in good order. May be empty.
   std::function<void(std::span<const TokenId> prompt, std::span<const TokenId> answer)> on_answer = {};
@@ -53,8 +51,10 @@ using RequestResult = std::variant<Generation, std::exception_ptr>;
 
 class Stepper {
  public:
-  // Both outlive it. The executor's cache has n_slots * n_context cells or more.
-  Stepper(Executor& executor, const Vocabulary& vocabulary, const StepperOptions& options);
+  // All outlive it. The executor's cache has n_slots * n_context cells or more. `costs` are told what
+  // passes take; may be nullptr.
+  Stepper(Executor& executor, const Vocabulary& vocabulary, const StepperOptions& options,
+          PassCosts* costs = nullptr);
 
   // Throws Error when the request makes no sense; others are not affected.
   RequestId submit(Request request, const Speculation& speculation = {});
@@ -79,40 +79,21 @@ class Stepper {
   Slots& slots() { return slots_; }
 
  private:
-  struct Active final : RequestView {
+  struct Active {
     RequestId id;
     std::unique_ptr<RunningRequest> request;
     Slot* slot = nullptr;  // nullptr: waits
     Speculation speculation;
-    std::unique_ptr<Drafter> drafter;  // nullptr: none
+    std::unique_ptr<RequestPlan> plan;  // nullptr: no drafts
     bool is_cancelled = false;
     Stopwatch phase;  // reading the prompt, answering
     DraftTree tree;
-    PromptState read_state;  // no rows where the method does not want it
     // Of this pass.
     size_t first_row = 0;
     size_t n_rows = 0;
 
-    std::span<const TokenId> text() const override { return request->text(); }
-    size_t n_prompt() const override { return request->prompt().size(); }
-    int n_left() const override { return request->n_left(); }
-    SequenceId sequence() const override { return slot->sequence; }
-    std::span<const TokenId> known_answer() const override { return request->known_answer(); }
-    const Sampler& sampler() const override { return request->sampler(); }
-    const SamplerState& state() const override { return request->state(); }
-    bool compares_distributions() const override {
-      return speculation.accept == AcceptRule::kLeviathan ||
-             speculation.accept == AcceptRule::kRejection;
-    }
-
-    const PromptState* prompt_state() const override {
-      return wants_prompt_state() ? &read_state : nullptr;
-    }
-    bool wants_prompt_state() const {
-      return speculation.method != nullptr && speculation.method->wants_prompt_state();
-    }
-
     bool is_decoding() const { return slot != nullptr && slot->text.size() >= request->prompt().size(); }
+    bool is_planned() const { return is_decoding() && plan != nullptr; }
   };
 
   void admit();
@@ -122,13 +103,14 @@ class Stepper {
   bool is_exact(const Active& active) const {
     return executor_.min_rows() > 1 && active.speculation.accept == AcceptRule::kMatch;
   }
-  DraftLimits limits_of(const Active& active);
-  void draft(DraftMethod& method, std::span<Active* const> requests);
+  DraftLimits limits_of(const Active& active) const;
+  void draft(std::span<Active* const> requests);  // of one planner
   void fill_pass();
   void add_tree_rows(Active& active);
   void add_prompt_rows(Active& active, size_t n);
   void forward();
   void advance(Active& active);
+  void watch_cost();
   std::optional<StopReason> after_prompt(Active& active);
   std::optional<StopReason> after_tree(Active& active);
   void count(Active& active);
@@ -137,6 +119,7 @@ class Stepper {
   Executor& executor_;
   const Vocabulary& vocabulary_;
   StepperOptions options_;
+  PassCosts* costs_;
   Slots slots_;
   int64_t n_submitted_ = 0;
   std::vector<std::unique_ptr<Active>> active_;  // in the order they came; those with slots first
@@ -145,15 +128,14 @@ class Stepper {
 
   // Reused from pass to pass.
   Pass pass_;
-  PassPlan plan_{};
+  PassLoad load_;
   double pass_seconds_ = 0;
   double draft_seconds_ = 0;  // since the last pass
   const PassResult* pass_result_ = nullptr;
   std::vector<NodeId> nodes_;
   std::vector<NodeId> path_;
-  std::map<DraftMethod*, std::vector<Active*>> drafting_;
-  std::vector<DraftJob> jobs_;
-  std::map<TreeBudget*, std::vector<Proposal>> proposals_;
+  std::vector<Active*> planned_;  // those of one planner next to each other
+  std::vector<PlanJob> jobs_;
   Verdict verdict_;
   SamplerScratch sampler_scratch_;
   LogprobScratch logprob_scratch_;

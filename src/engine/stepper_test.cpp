@@ -12,6 +12,7 @@
 #include "core/error.h"
 #include "engine/byte_model.h"
 #include "engine/loaded_model.h"
+#include "plan/own_planner.h"
 #include "support/temp_dir.h"
 
 namespace forerun {
@@ -21,9 +22,9 @@ constexpr int kContext = 256;
 constexpr int kSlots = 4;
 
 // Proposes what a text was before, with mistakes: random trees around it.
-class RememberingDrafter final : public Drafter {
+class RequestRememberingDrafter final : public RequestDrafter {
  public:
-  RememberingDrafter(std::vector<TokenId> answer, uint32_t seed)
+  RequestRememberingDrafter(std::vector<TokenId> answer, uint32_t seed)
       : answer_(std::move(answer)), random_(seed) {}
 
   void draft(const DraftLimits& limits, DraftTree& tree) override {
@@ -55,10 +56,11 @@ class RememberingDrafter final : public Drafter {
   size_t n_read_ = 0;
 };
 
-class RememberingMethod final : public DraftMethod {
+class RememberingDrafter final : public Drafter {
  public:
-  std::unique_ptr<Drafter> begin(std::span<const TokenId> prompt) override {
-    return std::make_unique<RememberingDrafter>(answers[{prompt.begin(), prompt.end()}], ++n_begun_);
+  std::unique_ptr<RequestDrafter> begin(std::span<const TokenId> prompt) override {
+    return std::make_unique<RequestRememberingDrafter>(answers[{prompt.begin(), prompt.end()}],
+                                                       ++n_begun_);
   }
   std::map<std::vector<TokenId>, std::vector<TokenId>> answers;
 
@@ -67,29 +69,41 @@ class RememberingMethod final : public DraftMethod {
 };
 
 // Drafts nothing; remembers the state of each prompt as its first draft finds it.
-class StateMethod final : public DraftMethod {
+class StateDrafter final : public ModelDrafter {
  public:
-  class Watcher final : public Drafter {
+  StateDrafter(Executor& executor, PassCosts& costs) : ModelDrafter({}, executor, costs, nullptr) {}
+
+  class Watcher final : public RequestModelDrafter {
    public:
-    explicit Watcher(StateMethod& method) : method_(method) {}
-    void attach(const RequestView& request) override { request_ = &request; }
-    void draft(const DraftLimits& /*limits*/, DraftTree& /*tree*/) override {
-      if (n_drafts_++ == 0) method_.states.push_back(*request_->prompt_state());
+    Watcher(StateDrafter& drafter, const RequestView& request)
+        : RequestModelDrafter(request, nullptr), drafter_(drafter) {}
+    std::optional<DraftPlan> plan() override {
+      if (n_drafts_++ == 0) drafter_.states.push_back(*request().prompt_state());
+      return std::nullopt;
     }
-    void append(std::span<const TokenId> /*tokens*/) override {}
+    std::optional<ChainStart> start() override { return std::nullopt; }
 
    private:
-    StateMethod& method_;
-    const RequestView* request_ = nullptr;
+    StateDrafter& drafter_;
     int n_drafts_ = 0;
   };
-  std::unique_ptr<Drafter> begin(std::span<const TokenId> /*prompt*/) override {
-    return std::make_unique<Watcher>(*this);
+  std::unique_ptr<RequestModelDrafter> begin(const RequestView& request) override {
+    return std::make_unique<Watcher>(*this, request);
   }
   bool wants_prompt_state() const override { return true; }
+  double token_seconds(const DraftPlan&, int, int) const override { return 0; }
 
   std::vector<PromptState> states;
 };
+
+// Verifies all that such a drafter proposes.
+std::unique_ptr<Planner> remembering(int size, RememberingDrafter** drafter) {
+  auto made = std::make_unique<RememberingDrafter>();
+  *drafter = made.get();
+  DrafterSet drafters;
+  drafters.texts.push_back(std::move(made));
+  return std::make_unique<OwnPlanner>(std::move(drafters), size);
+}
 
 class StepperTest : public ::testing::Test {
  protected:
@@ -297,17 +311,17 @@ TEST_F(StepperTest, DraftsChangeNothingButSpeed) {
     };
     start();
     std::vector<Generation> plain;
-    RememberingMethod method;
+    RememberingDrafter* drafter = nullptr;
+    const auto planner = remembering(12, &drafter);
     for (size_t i = 0; i < prompts.size(); ++i) {
       plain.push_back(generate(prompts[i], options(i)));
-      method.answers[tokens(prompts[i])] = plain.back().tokens;
+      drafter->answers[tokens(prompts[i])] = plain.back().tokens;
     }
     start();
-    FixedBudget budget(12);
     std::vector<RequestId> ids;
     for (size_t i = 0; i < prompts.size(); ++i) {
       ids.push_back(stepper_->submit({.prompt = tokens(prompts[i]), .options = options(i)},
-                                     {.method = &method, .budget = &budget}));
+                                     {.planner = planner.get()}));
       stepper_->step();
     }
     for (size_t i = 0; i < prompts.size(); ++i) {
@@ -348,13 +362,17 @@ TEST_F(StepperTest, PromptsLeaveTheirState) {
   const auto same = [](std::span<const float> a, std::span<const float> b) {
     return std::equal(a.begin(), a.end(), b.begin(), b.end());
   };
-  StateMethod method;
-  FixedBudget budget(4);
-  const auto ask = [&](const std::string& prompt) {
-    return stepper_->submit({.prompt = tokens(prompt), .options = options},
-                            {.method = &method, .budget = &budget});
-  };
+  PassCosts costs(
+      {.curve = CostCurve({{.n_rows = 1, .seconds = 1, .seconds_per_token = 0}}), .blocks = {}});
   start();
+  auto drafter = std::make_unique<StateDrafter>(*executor_, costs);
+  const std::vector<PromptState>& states = drafter->states;
+  DrafterSet drafters;
+  drafters.models.push_back(std::move(drafter));
+  OwnPlanner planner(std::move(drafters), 4);
+  const auto ask = [&](const std::string& prompt) {
+    return stepper_->submit({.prompt = tokens(prompt), .options = options}, {.planner = &planner});
+  };
   for (size_t i = 0; i < prompts.size(); ++i) {
     const RequestId beside = submit("Somebody else, who pays nothing for it", options);
     const Generation found = finish(ask(prompts[i]));
@@ -363,18 +381,18 @@ TEST_F(StepperTest, PromptsLeaveTheirState) {
     for (size_t t = 0; t < found.logprobs.size(); ++t) {
       EXPECT_EQ(found.logprobs[t].chosen.logprob, plain[i].logprobs[t].chosen.logprob);
     }
-    ASSERT_EQ(method.states.size(), i + 1);
-    EXPECT_EQ(method.states[i].n_rows(), static_cast<int>(tokens(prompts[i]).size()));
-    EXPECT_TRUE(same(method.states[i].mean(), expected[i].mean())) << prompts[i];
-    EXPECT_TRUE(same(method.states[i].last(), expected[i].last())) << prompts[i];
+    ASSERT_EQ(states.size(), i + 1);
+    EXPECT_EQ(states[i].n_rows(), static_cast<int>(tokens(prompts[i]).size()));
+    EXPECT_TRUE(same(states[i].mean(), expected[i].mean())) << prompts[i];
+    EXPECT_TRUE(same(states[i].last(), expected[i].last())) << prompts[i];
   }
   // Of what is in the cache already there is no state any more.
   const Generation again = finish(ask(beginning + "z"));
   EXPECT_GT(again.timings.n_cached, 0);
-  EXPECT_EQ(method.states.back().n_rows(), again.timings.n_prompt);
+  EXPECT_EQ(states.back().n_rows(), again.timings.n_prompt);
   start();
   const PromptState whole = read_prompt_state(*executor_, tokens(beginning + "z")).value();
-  EXPECT_TRUE(same(method.states.back().last(), whole.last()));
+  EXPECT_TRUE(same(states.back().last(), whole.last()));
 }
 
 // Where bits depend on the shape of a pass, drafts are chains that leave it as it is.
@@ -383,14 +401,14 @@ TEST_F(StepperTest, FilledPassesVerifyChains) {
   const std::string prompt(40, 'm');
   start(kMinRows);
   const Generation plain = generate(prompt, greedy(100));
-  RememberingMethod method;
-  method.answers[tokens(prompt)] = plain.tokens;
+  RememberingDrafter* drafter = nullptr;
+  const auto planner = remembering(12, &drafter);
+  drafter->answers[tokens(prompt)] = plain.tokens;
   for (const AcceptRule accept : {AcceptRule::kMatch, AcceptRule::kTargetOnly}) {
     start(kMinRows);
-    FixedBudget budget(12);
     const Generation drafted =
         finish(stepper_->submit({.prompt = tokens(prompt), .options = greedy(100)},
-                                {.method = &method, .budget = &budget, .accept = accept}));
+                                {.planner = planner.get(), .accept = accept}));
     EXPECT_EQ(drafted.tokens, plain.tokens);
     EXPECT_GT(drafted.speculation.tokens_per_step(), 1.2);
     // Of a chain as many are drafted at each depth as it has tokens; a tree has siblings.

@@ -42,7 +42,7 @@ size_t AgreementProbe::n_same(std::span<const AgreementWindow> windows) {
   return n;
 }
 
-std::vector<TokenId> AgreementProbe::own_words(const AgreementWindow& window) {
+std::vector<TokenId> AgreementProbe::model_tokens(const AgreementWindow& window) {
   if (window.end - window.n >= window.request->n_prompt()) return {};
   const ScratchGuard guard(executor_.cells(), window.request->sequence());
   pass_.rows.clear();

@@ -5,8 +5,8 @@
 #include <span>
 #include <vector>
 
-#include "layers/request_view.h"
 #include "model/executor.h"
+#include "request/request_view.h"
 
 namespace forerun {
 
@@ -36,7 +36,7 @@ class AgreementProbe {
   std::optional<double> measure(const LayerSet& layers, std::span<const AgreementWindow> windows);
   // What the full model puts at a window's places, if some of them are the prompt's, which costs
   // a pass; nothing if none are, or if there is no room in the cache.
-  std::vector<TokenId> own_words(const AgreementWindow& window);
+  std::vector<TokenId> model_tokens(const AgreementWindow& window);
 
  private:
   // Adds the tokens before those that are compared. false: no room in the cache.

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "core/error.h"
-#include "layers/request_view.h"
 #include "model/executor.h"
+#include "request/request_view.h"
 
 namespace forerun {
 

@@ -12,14 +12,14 @@ void ClaspOptions::describe(OptionVisitor& visitor) {
   visitor.visit({.name = "skip", .help = "Share of the layers left out"}, skip, {0.0, 0.9});
 }
 
-ClaspSelector::ClaspSelector(const ClaspOptions& options, Executor& executor, const Calibration& costs)
-    : PeriodicSelector(options.when), executor_(executor), costs_(costs) {
+ClaspSelector::ClaspSelector(const ClaspOptions& options, Executor& executor, const PassCosts& costs)
+    : IntervalSelector(options.when), executor_(executor), costs_(costs) {
   const int n_layers = executor.model().config().n_layers;
   n_skipped_ = std::min(static_cast<int>(std::lround(n_layers * options.skip)), n_layers - 1);
 }
 
 double ClaspSelector::look_seconds(int n_context) const {
-  return costs_.curve.pass(n_skipped_ + 1, n_context);
+  return costs_.pass(n_skipped_ + 1, n_context);
 }
 
 bool ClaspSelector::look(const RequestView& request, size_t /*n_recent*/) {

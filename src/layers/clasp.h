@@ -8,23 +8,23 @@
 
 #include <optional>
 
-#include "budget/calibration.h"
-#include "layers/periodic.h"
+#include "cost/pass_costs.h"
+#include "layers/interval_selector.h"
 #include "model/executor.h"
 
 namespace forerun {
 
 struct ClaspOptions {
-  PeriodicOptions when = {};
+  IntervalOptions when = {};
   double skip = 0.25;  // share of the layers left out
 
   void describe(OptionVisitor& visitor);
 };
 
-class ClaspSelector final : public PeriodicSelector {
+class ClaspSelector final : public IntervalSelector {
  public:
   // The executor and the costs outlive it.
-  ClaspSelector(const ClaspOptions& options, Executor& executor, const Calibration& costs);
+  ClaspSelector(const ClaspOptions& options, Executor& executor, const PassCosts& costs);
 
  private:
   bool look(const RequestView& request, size_t n_recent) override;
@@ -32,7 +32,7 @@ class ClaspSelector final : public PeriodicSelector {
   double look_seconds(int n_context) const override;
 
   Executor& executor_;
-  const Calibration& costs_;
+  const PassCosts& costs_;
   int n_skipped_;
   std::optional<LayerSet> layers_;
 };

@@ -66,15 +66,15 @@ ExitCounts::Choice ExitCounts::best() const {
   return best;
 }
 
-DelSelector::DelSelector(const DelOptions& options, Executor& executor, const Calibration& costs)
-    : PeriodicSelector(options.when),
+DelSelector::DelSelector(const DelOptions& options, Executor& executor, const PassCosts& costs)
+    : IntervalSelector(options.when),
       options_(options),
       executor_(executor),
       costs_(costs),
       counts_(executor.model().config().n_layers, options.decay) {}
 
 double DelSelector::look_seconds(int n_context) const {
-  return 4 * costs_.curve.pass(options_.window, n_context);
+  return 4 * costs_.pass(options_.window, n_context);
 }
 
 bool DelSelector::look(const RequestView& request, size_t n_recent) {

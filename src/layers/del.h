@@ -16,14 +16,14 @@
 #include <optional>
 #include <vector>
 
-#include "budget/calibration.h"
-#include "layers/periodic.h"
+#include "cost/pass_costs.h"
+#include "layers/interval_selector.h"
 #include "model/executor.h"
 
 namespace forerun {
 
 struct DelOptions {
-  PeriodicOptions when = {};
+  IntervalOptions when = {};
   int window = 4;       // of the last verifications, at most
   double decay = 0.95;  // of counts, per token
 
@@ -59,10 +59,10 @@ class ExitCounts {
   std::vector<Exit> exits_;  // [0]: behind the first layer
 };
 
-class DelSelector final : public PeriodicSelector {
+class DelSelector final : public IntervalSelector {
  public:
   // The executor and the costs outlive it.
-  DelSelector(const DelOptions& options, Executor& executor, const Calibration& costs);
+  DelSelector(const DelOptions& options, Executor& executor, const PassCosts& costs);
 
  private:
   bool look(const RequestView& request, size_t n_recent) override;
@@ -71,7 +71,7 @@ class DelSelector final : public PeriodicSelector {
 
   DelOptions options_;
   Executor& executor_;
-  const Calibration& costs_;
+  const PassCosts& costs_;
   ExitCounts counts_;
 };
 

@@ -20,9 +20,9 @@
 #include <vector>
 
 #include "layers/layer_file.h"
-#include "layers/prompt_state.h"
 #include "model/layer_set.h"
 #include "model/model.h"
+#include "request/prompt_state.h"
 
 namespace forerun {
 

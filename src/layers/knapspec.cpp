@@ -3,13 +3,30 @@
 #include <algorithm>
 #include <cmath>
 
-#include "budget/draft_value.h"
+#include "cost/draft_value.h"
 
 namespace forerun {
 namespace {
 
 // How much better than plain decoding a draft must look: estimates are rough.
 constexpr double kMargin = 1.05;
+
+// Tokens that read each other's keys and values as the draft has them: as many as drafts have.
+constexpr size_t kDraftTokens = 16;
+
+// `expected`: what to compare all of them with; empty: the text.
+std::vector<AgreementWindow> as_long_as_drafts(const AgreementWindow& all,
+                                               std::span<const TokenId> expected) {
+  std::vector<AgreementWindow> windows;
+  for (size_t n_left = all.n; n_left > 0;) {
+    const size_t n = std::min(n_left, kDraftTokens);
+    n_left -= n;
+    AgreementWindow window{.request = all.request, .end = all.end - (all.n - n_left - n), .n = n};
+    if (!expected.empty()) window.expected = expected.subspan(n_left, n);
+    windows.push_back(window);
+  }
+  return windows;
+}
 
 int or_no_limit(int limit) {
   return limit > 0 ? limit : std::numeric_limits<int>::max();
@@ -31,16 +48,16 @@ void KnapSpecOptions::describe(OptionVisitor& visitor) {
                 {0, 256});
 }
 
-BlockWeights block_weights(const Calibration& costs, int n_layers, int n_context) {
-  const double attention = attention_seconds(costs, n_layers, n_context);
-  const double mlp = costs.blocks.mlp;
+BlockWeights block_weights(const PassCosts& costs, int n_layers, int n_context) {
+  const double attention = costs.attention_block(n_layers, n_context);
+  const double mlp = costs.blocks().mlp;
   const double ratio = mlp > 0 && attention > 0 ? attention / mlp : 1;
   return {.attention = std::max(1, static_cast<int>(std::lround(ratio))),
           .mlp = std::max(1, static_cast<int>(std::lround(1 / ratio)))};
 }
 
 std::vector<KnapsackChoice> knapspec_choices(BlockStates& states, const KnapSpecOptions& options,
-                                             const Calibration& costs, int n_context) {
+                                             const PassCosts& costs, int n_context) {
   const BlockWeights weights = block_weights(costs, states.n_layers(), n_context);
   const int all = weights.of_layers(states.n_layers());
   return solve_knapsack(states, {.attention_weight = weights.attention,
@@ -50,30 +67,30 @@ std::vector<KnapsackChoice> knapspec_choices(BlockStates& states, const KnapSpec
                                  .max_branches = or_no_limit(options.branches)});
 }
 
-std::vector<KnapsackChoice> quick_choices(BlockStates& states, const Calibration& costs, int n_context) {
+std::vector<KnapsackChoice> quick_choices(BlockStates& states, const PassCosts& costs, int n_context) {
   const BlockWeights weights = block_weights(costs, states.n_layers(), n_context);
   return best_trades(knapspec_choices(states, {.branches = kQuickBranches}, costs, n_context),
                      weights.of_layers(states.n_layers()));
 }
 
 KnapSpecSelector::KnapSpecSelector(const KnapSpecOptions& options, Executor& executor,
-                                   const Calibration& costs)
-    : PeriodicSelector(options.when),
+                                   const PassCosts& costs)
+    : IntervalSelector(options.when),
       options_(options),
       executor_(executor),
       costs_(costs),
       probe_(executor),
-      glance_(executor, costs) {}
+      idle_blocks_(executor, costs) {}
 
 // The programme, then what is compared.
 double KnapSpecSelector::look_seconds(int n_context) const {
   const int n_rows = std::min(options_.branches > 0 ? options_.branches : 64, 64) * options_.window;
-  const double check = options_.check > 0 ? costs_.curve.pass(options_.check, n_context) : 0;
-  return 2 * (costs_.curve.pass(n_rows, n_context) + check);
+  const double check = options_.check > 0 ? costs_.pass(options_.check, n_context) : 0;
+  return 2 * (costs_.pass(n_rows, n_context) + check);
 }
 
 double KnapSpecSelector::value(const Chosen& chosen, int n_context) const {
-  const double seconds = draft_seconds(costs_, chosen.layers, n_context);
+  const double seconds = costs_.pass_with(chosen.layers, n_context);
   return best_draft(costs_, chosen.count.chance(), seconds, n_context).tokens_per_second;
 }
 
@@ -98,15 +115,18 @@ bool KnapSpecSelector::look(const RequestView& request, size_t n_recent) {
   if (std::ranges::find(compared, published->layers, &KnapsackChoice::layers) == compared.end()) {
     compared.push_back(*published);
   }
-  AgreementWindow window{.request = &request,
-                         .end = n_text,
-                         .n = std::min(static_cast<size_t>(options_.check), n_text - 1)};
-  std::vector<TokenId> own_words;
-  if (window.n > n) own_words = probe_.own_words(window);
-  window.expected = own_words;
+  const AgreementWindow all{.request = &request,
+                            .end = n_text,
+                            .n = std::min(static_cast<size_t>(options_.check), n_text - 1)};
+  std::vector<TokenId> model_tokens;
+  std::vector<AgreementWindow> windows;
+  if (all.n > n) {
+    model_tokens = probe_.model_tokens(all);
+    windows = as_long_as_drafts(all, model_tokens);
+  }
   chosen_.reset();
   for (const KnapsackChoice& choice : compared) {
-    const Chosen candidate = checked(choice, n, window);
+    const Chosen candidate = checked(choice, n, windows);
     if (!chosen_ || value(candidate, n_context) > value(*chosen_, n_context)) chosen_ = candidate;
   }
   return true;
@@ -114,11 +134,12 @@ bool KnapSpecSelector::look(const RequestView& request, size_t n_recent) {
 
 // `n_tokens`: what the programme looked at.
 KnapSpecSelector::Chosen KnapSpecSelector::checked(const KnapsackChoice& choice, size_t n_tokens,
-                                                   const AgreementWindow& window) {
-  const auto agreement =
-      window.n > n_tokens ? probe_.measure(choice.layers, {&window, 1}) : std::nullopt;
-  return agreement ? counted(choice.layers, *agreement, window.n)
-                   : counted(choice.layers, choice.agreement, n_tokens);
+                                                   std::span<const AgreementWindow> windows) {
+  const auto agreement = windows.empty() ? std::nullopt : probe_.measure(choice.layers, windows);
+  if (!agreement) return counted(choice.layers, choice.agreement, n_tokens);
+  size_t n_compared = 0;
+  for (const AgreementWindow& window : windows) n_compared += window.n;
+  return counted(choice.layers, *agreement, n_compared);
 }
 
 // A few tokens tell little: as if one more had been seen to agree and one not to.
@@ -130,7 +151,7 @@ KnapSpecSelector::Chosen KnapSpecSelector::counted(const LayerSet& layers, doubl
 
 std::optional<DraftPlan> KnapSpecSelector::plan(int n_context) {
   if (!chosen_) return std::nullopt;
-  const double seconds = draft_seconds(costs_, chosen_->layers, n_context);
+  const double seconds = costs_.pass_with(chosen_->layers, n_context);
   const double chance = chosen_->count.chance();
   const int n_tokens = best_draft(costs_, chance, seconds, n_context, {.margin = kMargin}).n_tokens;
   if (n_tokens == 0) return std::nullopt;

@@ -9,24 +9,26 @@
 //
 // Where this differs from the published program: agreement on five verifications' tokens says
 // little (most sets have all of them right), so the best trades (knapsack.h) are compared on
-// the last `check` tokens; drafts then count too, and change the length of the next ones. The programme
-// is kept to `branches` branches of `window` tokens (0: no limit), and its time to a share of the
-// requests'. `cap` is the share of the weight that may be left out: the authors' is a half.
+// the last `check` tokens, in windows as long as drafts are; drafts then count too, and change the
+// length of the next ones. The programme is kept to `branches` branches of `window` tokens (0: no
+// limit), and its time to a share of the requests'. `cap` is the share of the weight that may be left
+// out: the authors' is a half.
 #pragma once
 
 #include <optional>
+#include <span>
 
-#include "budget/calibration.h"
+#include "cost/pass_costs.h"
 #include "layers/agreement.h"
 #include "layers/agreement_count.h"
-#include "layers/glance.h"
+#include "layers/idle_blocks.h"
+#include "layers/interval_selector.h"
 #include "layers/knapsack.h"
-#include "layers/periodic.h"
 
 namespace forerun {
 
 struct KnapSpecOptions {
-  PeriodicOptions when = {};
+  IntervalOptions when = {};
   double cap = 1.0;         // share of the weight that may be left out
   double min_cosine = 0.5;  // of a branch to be kept
   int branches = 8;         // 0: all
@@ -44,23 +46,23 @@ struct BlockWeights {
 
   int of_layers(int n) const { return n * (attention + mlp); }
 };
-BlockWeights block_weights(const Calibration& costs, int n_layers, int n_context);
+BlockWeights block_weights(const PassCosts& costs, int n_layers, int n_context);
 
 // What can be left out, by rising weight; the programme of `options` over `states` of a text
 // with `n_context` tokens.
 std::vector<KnapsackChoice> knapspec_choices(BlockStates& states, const KnapSpecOptions& options,
-                                             const Calibration& costs, int n_context);
+                                             const PassCosts& costs, int n_context);
 
 // The best trades (knapsack.h) of a programme with a few branches, for a search to begin with:
 // `states` are of kQuickTokens tokens or so.
 constexpr int kQuickBranches = 8;
 constexpr size_t kQuickTokens = 4;
-std::vector<KnapsackChoice> quick_choices(BlockStates& states, const Calibration& costs, int n_context);
+std::vector<KnapsackChoice> quick_choices(BlockStates& states, const PassCosts& costs, int n_context);
 
-class KnapSpecSelector final : public PeriodicSelector {
+class KnapSpecSelector final : public IntervalSelector {
  public:
   // The executor and the costs outlive it.
-  KnapSpecSelector(const KnapSpecOptions& options, Executor& executor, const Calibration& costs);
+  KnapSpecSelector(const KnapSpecOptions& options, Executor& executor, const PassCosts& costs);
 
  private:
   // A set that drafts, and how often what it drafts is right.
@@ -74,18 +76,19 @@ class KnapSpecSelector final : public PeriodicSelector {
   void observe(const ChainOutcome& outcome) override;
   double look_seconds(int n_context) const override;
   bool promises_much(const RequestView& request, TimeShare& time) override {
-    return glance_.promises_much(request, time);
+    return idle_blocks_.promises_much(request, time);
   }
 
   static Chosen counted(const LayerSet& layers, double agreement, size_t n_tokens);
-  Chosen checked(const KnapsackChoice& choice, size_t n_tokens, const AgreementWindow& window);
+  Chosen checked(const KnapsackChoice& choice, size_t n_tokens,
+                 std::span<const AgreementWindow> windows);
   double value(const Chosen& chosen, int n_context) const;
 
   KnapSpecOptions options_;
   Executor& executor_;
-  const Calibration& costs_;
+  const PassCosts& costs_;
   AgreementProbe probe_;
-  Glance glance_;
+  IdleBlockCheck idle_blocks_;
   std::optional<Chosen> chosen_;  // nullopt: nothing yet
 };
 

@@ -32,7 +32,7 @@ void KnnOptions::describe(OptionVisitor& visitor) {
                 fallback, kFallbacks);
 }
 
-class KnnSelector::Chooser final : public LayerChooser {
+class KnnSelector::Chooser final : public RequestLayers {
  public:
   Chooser(const KnnSelector& selector, const RequestView& request)
       : selector_(selector), request_(request) {}
@@ -56,7 +56,7 @@ class KnnSelector::Chooser final : public LayerChooser {
 KnnSelector::KnnSelector(const KnnOptions& options, const Model& model)
     : domains_(load_for(options.domains, model)), fallback_(options.fallback) {}
 
-std::unique_ptr<LayerChooser> KnnSelector::begin(const RequestView& request) {
+std::unique_ptr<RequestLayers> KnnSelector::begin(const RequestView& request) {
   return std::make_unique<Chooser>(*this, request);
 }
 

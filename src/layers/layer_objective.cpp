@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "budget/draft_value.h"
 #include "core/error.h"
+#include "cost/draft_value.h"
 #include "layers/knapspec.h"
 #include "model/own_sequence.h"
 
@@ -54,7 +54,7 @@ class ExpectedSpeed::Text final : public RequestView {
   SearchText text_;
 };
 
-ExpectedSpeed::ExpectedSpeed(Executor& executor, const Calibration& costs, std::vector<SearchText> texts)
+ExpectedSpeed::ExpectedSpeed(Executor& executor, const PassCosts& costs, std::vector<SearchText> texts)
     : executor_(executor), costs_(costs), probe_(executor) {
   double context_sum = 0;
   for (SearchText& text : texts) {

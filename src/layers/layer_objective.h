@@ -4,7 +4,7 @@
 #include <memory>
 #include <vector>
 
-#include "budget/calibration.h"
+#include "cost/pass_costs.h"
 #include "layers/agreement.h"
 #include "layers/block_states.h"
 #include "layers/search_text.h"
@@ -37,7 +37,7 @@ class ExpectedSpeed final : public LayerObjective {
  public:
   // Throws Error when no text has an answer, and when the cache has no room for the texts and a
   // pass over their answers.
-  ExpectedSpeed(Executor& executor, const Calibration& costs, std::vector<SearchText> texts);
+  ExpectedSpeed(Executor& executor, const PassCosts& costs, std::vector<SearchText> texts);
   ~ExpectedSpeed() override;
   ExpectedSpeed(const ExpectedSpeed&) = delete;
   ExpectedSpeed& operator=(const ExpectedSpeed&) = delete;
@@ -59,7 +59,7 @@ class ExpectedSpeed final : public LayerObjective {
   class Text;
 
   Executor& executor_;
-  const Calibration& costs_;
+  const PassCosts& costs_;
   AgreementProbe probe_;
   std::vector<std::unique_ptr<Text>> texts_;
   std::vector<AgreementWindow> windows_;

@@ -20,7 +20,7 @@ class LayerSearchTest : public ::testing::Test {
 
   std::shared_ptr<const Model> model_ = test::load_planted_model();
   Executor executor_{model_, ExecutorOptions{.kv = {.n_cells = 1024}, .max_rows = 128}};
-  const Calibration costs_ = test::planted_costs();
+  const PassCosts costs_{test::planted_costs()};
 };
 
 TEST_F(LayerSearchTest, AnswersAreThoseOfPlainDecoding) {

@@ -6,7 +6,7 @@
 namespace forerun {
 namespace {
 
-class SameLayers final : public LayerChooser {
+class SameLayers final : public RequestLayers {
  public:
   explicit SameLayers(const LayerSet& layers) : layers_(layers) {}
   std::optional<DraftPlan> plan() override { return DraftPlan{.layers = layers_}; }
@@ -17,7 +17,7 @@ class SameLayers final : public LayerChooser {
 
 }  // namespace
 
-std::unique_ptr<LayerChooser> FixedLayers::begin(const RequestView& /*request*/) {
+std::unique_ptr<RequestLayers> FixedLayers::begin(const RequestView& /*request*/) {
   return std::make_unique<SameLayers>(layers_);
 }
 

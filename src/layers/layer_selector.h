@@ -2,7 +2,7 @@
 // implements.
 //
 // A LayerSelector belongs to the engine and holds what requests share (the best set so far,
-// sets of domains). It makes a LayerChooser for each request.
+// sets of domains). It makes a RequestLayers for each request.
 //
 // Not thread-safe.
 #pragma once
@@ -11,9 +11,9 @@
 #include <memory>
 #include <optional>
 
-#include "layers/request_view.h"
-#include "lookahead/lookahead.h"
 #include "model/layer_set.h"
+#include "request/request_view.h"
+#include "stopping/stopping_rule.h"
 
 namespace forerun {
 
@@ -26,9 +26,9 @@ struct DraftPlan {
   bool is_trial = false;                           // to see what drafts are worth
 };
 
-class LayerChooser {
+class RequestLayers {
  public:
-  virtual ~LayerChooser() = default;
+  virtual ~RequestLayers() = default;
   // Asked before every draft; may run passes of its own over the request's text.
   // nullopt: better not to draft.
   virtual std::optional<DraftPlan> plan() = 0;
@@ -42,7 +42,7 @@ class LayerSelector {
  public:
   virtual ~LayerSelector() = default;
   // Both the selector and the request outlive what it returns.
-  virtual std::unique_ptr<LayerChooser> begin(const RequestView& request) = 0;
+  virtual std::unique_ptr<RequestLayers> begin(const RequestView& request) = 0;
   // Whether it needs RequestView::prompt_state().
   virtual bool wants_prompt_state() const { return false; }
 };
@@ -51,7 +51,7 @@ class LayerSelector {
 class FixedLayers final : public LayerSelector {
  public:
   explicit FixedLayers(const LayerSet& layers) : layers_(layers) {}
-  std::unique_ptr<LayerChooser> begin(const RequestView& request) override;
+  std::unique_ptr<RequestLayers> begin(const RequestView& request) override;
 
  private:
   LayerSet layers_;

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "budget/calibration.h"
+#include "cost/pass_costs.h"
 #include "model/executor.h"
 #include "support/gguf_builder.h"
 #include "support/temp_dir.h"
@@ -68,7 +68,7 @@ class PlantedTest : public ::testing::Test {
   std::shared_ptr<const Model> model_ = load_planted_model();
   std::unique_ptr<Executor> executor_ =
       std::make_unique<Executor>(model_, ExecutorOptions{.kv = {.n_cells = 512}, .max_rows = 128});
-  const Calibration costs_ = planted_costs();
+  PassCosts costs_{planted_costs()};
 };
 
 }  // namespace forerun::test

@@ -25,7 +25,7 @@ void SelfSdOptions::describe(OptionVisitor& visitor) {
   visitor.visit({.name = "adapt", .help = "Let the threshold follow what becomes of drafts"}, adapt);
 }
 
-class SelfSdSelector::Chooser final : public LayerChooser {
+class SelfSdSelector::Chooser final : public RequestLayers {
  public:
   explicit Chooser(SelfSdSelector& selector) : selector_(selector) {}
 
@@ -44,7 +44,7 @@ class SelfSdSelector::Chooser final : public LayerChooser {
 SelfSdSelector::SelfSdSelector(const SelfSdOptions& options, const Model& model, double threshold)
     : layers_(load_layers(options, model)), adapts_(options.adapt), threshold_(threshold) {}
 
-std::unique_ptr<LayerChooser> SelfSdSelector::begin(const RequestView& /*request*/) {
+std::unique_ptr<RequestLayers> SelfSdSelector::begin(const RequestView& /*request*/) {
   return std::make_unique<Chooser>(*this);
 }
 

@@ -5,7 +5,7 @@
 // (layer_file.h); one that leaves out nothing means that drafting does not pay.
 //
 // Drafts end behind a token that is less probable than a threshold, which follows what becomes
-// of them (lookahead/thresholds.h).
+// of them (stopping/thresholds.h).
 #pragma once
 
 #include <memory>
@@ -13,8 +13,8 @@
 
 #include "core/option_visitor.h"
 #include "layers/layer_selector.h"
-#include "lookahead/thresholds.h"
 #include "model/model.h"
+#include "stopping/thresholds.h"
 
 namespace forerun {
 
@@ -31,7 +31,7 @@ class SelfSdSelector final : public LayerSelector {
   // adapts. Throws Error.
   SelfSdSelector(const SelfSdOptions& options, const Model& model, double threshold);
 
-  std::unique_ptr<LayerChooser> begin(const RequestView& request) override;
+  std::unique_ptr<RequestLayers> begin(const RequestView& request) override;
 
  private:
   class Chooser;

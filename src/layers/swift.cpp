@@ -6,9 +6,9 @@
 #include <nlohmann/json.hpp>
 #include <string_view>
 
-#include "budget/draft_value.h"
 #include "core/error.h"
 #include "core/replace_file.h"
+#include "cost/draft_value.h"
 #include "layers/layer_json.h"
 #include "layers/layer_search.h"
 
@@ -99,7 +99,7 @@ void SwiftOptions::describe(OptionVisitor& visitor) {
   visitor.visit({.name = "state", .help = "File that keeps what was learnt, for later runs"}, state, {});
 }
 
-class SwiftSelector::Chooser final : public LayerChooser {
+class SwiftSelector::Chooser final : public RequestLayers {
  public:
   Chooser(SwiftSelector& selector, const RequestView& request)
       : selector_(selector), tokens_{.request = &request} {}
@@ -124,14 +124,14 @@ class SwiftSelector::Chooser final : public LayerChooser {
   std::optional<Stopwatch> last_step_;
 };
 
-SwiftSelector::SwiftSelector(const SwiftOptions& options, Executor& executor, const Calibration& costs,
+SwiftSelector::SwiftSelector(const SwiftOptions& options, Executor& executor, const PassCosts& costs,
                              Warn warn)
     : options_(with_kept_skip(options)),
       executor_(executor),
       costs_(costs),
       time_(options.share),
       probe_(executor),
-      glance_(executor, costs),
+      idle_blocks_(executor, costs),
       search_(make_search(options_, executor.model())),
       warn_(std::move(warn)),
       n_kept_(search_.n_scores()),
@@ -141,7 +141,7 @@ SwiftSelector::~SwiftSelector() {
   keep_state();
 }
 
-std::unique_ptr<LayerChooser> SwiftSelector::begin(const RequestView& request) {
+std::unique_ptr<RequestLayers> SwiftSelector::begin(const RequestView& request) {
   return std::make_unique<Chooser>(*this, request);
 }
 
@@ -210,9 +210,9 @@ std::optional<LayerSet> SwiftSelector::quick_choice(Tokens& tokens) {
 std::optional<double> SwiftSelector::agreement(Tokens& tokens, const LayerSet& layers) {
   AgreementWindow window{
       .request = tokens.request, .end = tokens.end, .n = static_cast<size_t>(options_.window)};
-  if (!tokens.has_words) tokens.own_words = probe_.own_words(window);
-  tokens.has_words = true;
-  window.expected = tokens.own_words;
+  if (!tokens.has_model_tokens) tokens.model_tokens = probe_.model_tokens(window);
+  tokens.has_model_tokens = true;
+  window.expected = tokens.model_tokens;
   return probe_.measure(layers, {&window, 1});
 }
 
@@ -228,10 +228,9 @@ void SwiftSelector::begin_search(Tokens& tokens) {
 bool SwiftSelector::has_time(const RequestView& request) {
   if (has_begun_) return time_.allows(candidate_seconds_);
   const auto n_context = static_cast<int>(request.text().size());
-  const double seconds =
-      2 * (costs_.curve.pass(kQuickBranches * static_cast<int>(kQuickTokens), n_context) +
-           costs_.curve.pass(options_.window, n_context));
-  return time_.allows(seconds) || glance_.promises_much(request, time_);
+  const double seconds = 2 * (costs_.pass(kQuickBranches * static_cast<int>(kQuickTokens), n_context) +
+                              costs_.pass(options_.window, n_context));
+  return time_.allows(seconds) || idle_blocks_.promises_much(request, time_);
 }
 
 void SwiftSelector::try_candidate(Tokens& tokens) {

@@ -31,9 +31,9 @@
 #include <string_view>
 #include <vector>
 
-#include "budget/calibration.h"
 #include "core/option_visitor.h"
 #include "core/stopwatch.h"
+#include "cost/pass_costs.h"
 #include "layers/agreement.h"
 #include "layers/knapspec.h"
 #include "layers/layer_selector.h"
@@ -62,11 +62,10 @@ class SwiftSelector final : public LayerSelector {
   // The executor and the costs outlive it. Goes on from the state's file, if there is one; throws
   // Error where that is damaged, of another model or of another search. `warn` gets what goes
   // wrong when the state is kept; may be empty.
-  SwiftSelector(const SwiftOptions& options, Executor& executor, const Calibration& costs,
-                Warn warn = {});
+  SwiftSelector(const SwiftOptions& options, Executor& executor, const PassCosts& costs, Warn warn = {});
   ~SwiftSelector() override;
 
-  std::unique_ptr<LayerChooser> begin(const RequestView& request) override;
+  std::unique_ptr<RequestLayers> begin(const RequestView& request) override;
 
   // The best set so far; nullopt: not to draft.
   std::optional<LayerSet> best() const;
@@ -80,8 +79,8 @@ class SwiftSelector final : public LayerSelector {
   struct Tokens {
     const RequestView* request;
     size_t end = 0;
-    std::vector<TokenId> own_words = {};  // of the model, where these are the prompt's
-    bool has_words = false;               // it was asked for them
+    std::vector<TokenId> model_tokens = {};  // of the model, where these are the prompt's
+    bool has_model_tokens = false;           // it was asked for them
   };
   // Tries a candidate, if there are enough tokens and there is time for it.
   void try_candidate(Tokens& tokens);
@@ -96,10 +95,10 @@ class SwiftSelector final : public LayerSelector {
 
   SwiftOptions options_;
   Executor& executor_;
-  const Calibration& costs_;
+  const PassCosts& costs_;
   TimeShare time_;
   AgreementProbe probe_;
-  Glance glance_;
+  IdleBlockCheck idle_blocks_;
   SubsetSearch search_;
   Warn warn_;
   int n_kept_ = 0;                // scores that the state's file knows

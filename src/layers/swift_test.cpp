@@ -6,8 +6,8 @@
 #include <filesystem>
 #include <fstream>
 
-#include "budget/draft_value.h"
 #include "core/error.h"
+#include "cost/draft_value.h"
 #include "layers/planted_model.h"
 
 namespace forerun {
@@ -87,14 +87,14 @@ TEST_F(SwiftTest, AgreementOnPromptsIsWithTheModelsOwnWords) {
   AgreementProbe probe(*executor_);
   AgreementWindow window{.request = &text, .end = text.text().size(), .n = 60};
   EXPECT_LT(probe.measure(test::without_planted(), {&window, 1}).value(), 0.7);
-  const std::vector<TokenId> words = probe.own_words(window);
+  const std::vector<TokenId> words = probe.model_tokens(window);
   ASSERT_EQ(words.size(), 60u);
   EXPECT_TRUE(std::equal(words.end() - 30, words.end(), text.text().end() - 30)) << "an answer is";
   window.expected = words;
   EXPECT_EQ(probe.measure(test::without_planted(), {&window, 1}), 1.0);
   EXPECT_EQ(executor_->cells().n_scratch(text.sequence()), 0);
   window.n = 30;
-  EXPECT_TRUE(probe.own_words(window).empty()) << "no need to ask";
+  EXPECT_TRUE(probe.model_tokens(window).empty()) << "no need to ask";
 }
 
 TEST_F(SwiftTest, AgreementNeedsRoom) {
@@ -118,7 +118,7 @@ TEST_F(SwiftTest, FindsWhatIsPlanted) {
   // may go as well.
   const auto value = [&](const LayerSet& layers) {
     const double agreed = agreement(text, layers, 70, 64).value();
-    return best_draft(costs_, agreed, draft_seconds(costs_, layers, 0), 0).tokens_per_second;
+    return best_draft(costs_, agreed, costs_.pass_with(layers, 0), 0).tokens_per_second;
   };
   EXPECT_GE(value(*best), 0.95 * value(test::without_planted()));
   EXPECT_GT(value(*best), 1.3 * value(LayerSet::full(test::kPlantedLayers)));
@@ -147,9 +147,10 @@ TEST_F(SwiftTest, AsPublishedEverySetHasTheSameSize) {
 
 TEST_F(SwiftTest, DoesNotDraftWhereItCannotPay) {
   const WrittenText text(*executor_, 1.0f, 120);
-  Calibration dear = costs_;  // every row costs a pass
-  dear.curve = CostCurve({{.n_rows = 1, .seconds = 26, .seconds_per_token = 0},
-                          {.n_rows = 2, .seconds = 52, .seconds_per_token = 0}});
+  Calibration every_row = test::planted_costs();  // costs a pass
+  every_row.curve = CostCurve({{.n_rows = 1, .seconds = 26, .seconds_per_token = 0},
+                               {.n_rows = 2, .seconds = 52, .seconds_per_token = 0}});
+  const PassCosts dear(every_row);
   SwiftOptions options;
   options.share = 1.0;
   options.max_candidates = 100;

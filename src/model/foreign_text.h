@@ -11,14 +11,14 @@ namespace forerun {
 
 // The token, or the model's first one for a token that it does not have. That is wrong, and good
 // enough for who only guesses what follows.
-inline TokenId readable(const Model& model, TokenId token) {
+inline TokenId known_tokens(const Model& model, TokenId token) {
   return to_int(token) < model.config().n_vocab ? token : TokenId{0};
 }
 
-inline std::vector<TokenId> readable(const Model& model, std::span<const TokenId> text) {
+inline std::vector<TokenId> known_tokens(const Model& model, std::span<const TokenId> text) {
   std::vector<TokenId> tokens;
   tokens.reserve(text.size());
-  for (const TokenId token : text) tokens.push_back(readable(model, token));
+  for (const TokenId token : text) tokens.push_back(known_tokens(model, token));
   return tokens;
 }
 

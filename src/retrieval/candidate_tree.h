@@ -16,6 +16,7 @@ struct Candidate {
   // How many tokens of the text were matched where it was seen; 0 where all candidates of
   // the tree have the same, which whoever made the tree knows.
   int32_t match_length = 0;
+  int32_t n_seen = 0;  // how often it was seen there; 0: nobody counted
 };
 
 class CandidateTree {

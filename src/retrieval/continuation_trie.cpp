@@ -13,7 +13,7 @@ void ContinuationTrie::clear() {
 uint32_t ContinuationTrie::find_or_add(uint32_t parent, TokenId token, int match_length) {
   if (const uint32_t child = table_.find(nodes_, parent, token); child != 0) return child;
   const auto child = static_cast<uint32_t>(nodes_.size());
-  nodes_.push_back({parent, token, 0.0f, match_length, 0, nodes_[parent].first_child});
+  nodes_.push_back({parent, token, 0.0f, match_length, 0, 0, nodes_[parent].first_child});
   nodes_[parent].first_child = child;
   table_.insert_last(nodes_);
   return child;
@@ -29,7 +29,10 @@ void ContinuationTrie::insert(std::span<const TokenId> continuation, int match_l
   for (; depth < continuation.size(); ++depth) {
     path_.push_back(find_or_add(path_[depth], continuation[depth], match_length));
   }
-  for (const uint32_t node : path_) nodes_[node].weight += weight;
+  for (const uint32_t node : path_) {
+    nodes_[node].weight += weight;
+    ++nodes_[node].n_seen;
+  }
 }
 
 void ContinuationTrie::children(uint64_t handle, std::vector<Candidate>& out) const {
@@ -37,7 +40,8 @@ void ContinuationTrie::children(uint64_t handle, std::vector<Candidate>& out) co
   const Node& parent = nodes_[handle];
   for (uint32_t child = parent.first_child; child != 0; child = nodes_[child].next_sibling) {
     const Node& node = nodes_[child];
-    out.push_back({node.token, std::min(node.weight / parent.weight, 1.0f), child, node.match_length});
+    out.push_back({node.token, std::min(node.weight / parent.weight, 1.0f), child, node.match_length,
+                   node.n_seen});
   }
   std::reverse(out.begin() + static_cast<ptrdiff_t>(n_before), out.end());
 }

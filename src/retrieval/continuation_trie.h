@@ -41,6 +41,7 @@ class ContinuationTrie : public CandidateTree {
     TokenId token;
     float weight;
     int32_t match_length;
+    int32_t n_seen;
     uint32_t first_child;  // the one added last; 0: none
     uint32_t next_sibling;
   };

@@ -40,7 +40,8 @@ void Fusion::fuse(std::span<const FusionSource> sources, const FusionLimits& lim
       // Whatever is above the limit goes with all that is below it.
       if (tree.n_children(item.parent) >= limits.max_children) continue;
       const int match_length = candidate.match_length > 0 ? candidate.match_length : source.match_length;
-      node = tree.add({candidate.token, item.parent, item.score, source.source, match_length});
+      node = tree.add(
+          {candidate.token, item.parent, item.score, source.source, match_length, candidate.n_seen});
     }
     if (item.depth < limits.max_depth) {
       propose(source, candidate.handle, {item.score * source.factor, item.depth + 1, 0, node});

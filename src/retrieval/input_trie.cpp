@@ -179,14 +179,14 @@ void InputTrie::children(uint64_t handle, std::vector<Candidate>& out) const {
   const bool at_place = (handle & kAtPlace) != 0;
   if (at_place || folded(low)) {
     const uint32_t next = (at_place ? low : place(low)) + 1;
-    if (next < size()) out.push_back({text_[next], 1.0f, place_handle(next, left - 1)});
+    if (next < size()) out.push_back({text_[next], 1.0f, place_handle(next, left - 1), 0, 1});
     return;
   }
   const size_t n_before = out.size();
   uint32_t total = 0;
   for (uint32_t child = nodes_[low].below; child != 0; child = nodes_[child].next_sibling) {
-    out.push_back(
-        {nodes_[child].token, static_cast<float>(nodes_[child].count), node_handle(child, left - 1)});
+    out.push_back({nodes_[child].token, static_cast<float>(nodes_[child].count),
+                   node_handle(child, left - 1), 0, static_cast<int32_t>(nodes_[child].count)});
     total += nodes_[child].count;
   }
   if (options_.rule == WindowRule::kComplete) total = nodes_[low].count;

@@ -6,6 +6,17 @@
 #include "core/check.h"
 
 namespace forerun {
+namespace {
+
+// Another drafter proposes what `known` is: the better of both counts.
+void propose_again(DraftNode& known, const DraftNode& other) {
+  known.score = std::max(known.score, other.score);
+  known.match_length = std::max(known.match_length, other.match_length);
+  known.n_seen = std::max(known.n_seen, other.n_seen);
+  known.proposers |= other.proposers;
+}
+
+}  // namespace
 
 std::optional<int32_t> DraftTree::find_child(int32_t parent, TokenId token) const {
   for (int32_t child = first_child(parent); child != kNone; child = next_sibling(child)) {
@@ -32,24 +43,16 @@ int32_t DraftTree::add(const DraftNode& node) {
   return index;
 }
 
-void DraftTree::lay_over(const DraftTree& other, uint8_t proposers) {
+void DraftTree::merge(const DraftTree& other, uint8_t proposers) {
   CHECK(!other.has_distributions());
   places_.clear();
   for (DraftNode node : other.nodes()) {
     if (node.parent != kRoot) node.parent = places_[static_cast<size_t>(node.parent)];
     node.proposers = proposers;
     const auto known = find_child(node.parent, node.token);
-    if (known) propose_again(*known, node);
     places_.push_back(known ? *known : add(node));
+    if (known) propose_again(nodes_[static_cast<size_t>(*known)], node);
   }
-}
-
-void DraftTree::propose_again(int32_t node, const DraftNode& other) {
-  DraftNode& known = nodes_[static_cast<size_t>(node)];
-  CHECK(known.token == other.token && known.parent == other.parent);
-  known.score = std::max(known.score, other.score);
-  known.match_length = std::max(known.match_length, other.match_length);
-  known.proposers |= other.proposers;
 }
 
 void DraftTree::set_distribution(int32_t parent, Distribution distribution) {
@@ -86,11 +89,18 @@ void DraftTree::prune(const std::vector<bool>& keep) {
 }
 
 void DraftTree::prune_to_chain() {
+  std::vector<double> scores;
+  for (const DraftNode& node : nodes_) scores.push_back(node.score);
+  prune_to_chain(scores);
+}
+
+void DraftTree::prune_to_chain(std::span<const double> chances) {
+  CHECK(chances.size() == nodes_.size());
   std::vector<bool> keep(nodes_.size(), false);
   for (int32_t node = kRoot; first_child(node) != kNone;) {
     int32_t best = first_child(node);
     for (int32_t child = best; child != kNone; child = next_sibling(child)) {
-      if ((*this)[child].score > (*this)[best].score) best = child;
+      if (chances[static_cast<size_t>(child)] > chances[static_cast<size_t>(best)]) best = child;
     }
     keep[static_cast<size_t>(best)] = true;
     node = best;

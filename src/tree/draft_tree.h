@@ -12,6 +12,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -31,10 +32,14 @@ struct DraftNode {
   DraftSource source = DraftSource::kInput;
   // How many tokens of the text were matched to find it; 0 where that means nothing.
   int32_t match_length = 0;
-  // Which of several methods proposed it, a bit for each; 1 where there is one.
+  // How often it was seen to follow; 0: nobody counted.
+  int32_t n_seen = 0;
+  // What a model that drafts says of it, if it was asked what follows the parent; else below 0.
+  float probability = -1.0f;
+  // Which of several drafters proposed it, a bit for each; 1 where there is one.
   uint8_t proposers = 1;
 };
-constexpr size_t kMaxProposers = 3;
+constexpr size_t kMaxProposers = 4;
 
 class DraftTree {
  public:
@@ -60,11 +65,16 @@ class DraftTree {
   // Adds a node and returns its index. The parent exists and has no child with this token.
   int32_t add(const DraftNode& node);
 
-  // Adds what another method proposes: nodes that are there already are proposed again, all
+  // Adds what another drafter proposes: nodes that are there already are proposed again, all
   // with these `proposers`. Of a tree without distributions.
-  void lay_over(const DraftTree& other, uint8_t proposers);
-  // Another method proposes what `node` is: the better score counts.
-  void propose_again(int32_t node, const DraftNode& other);
+  void merge(const DraftTree& other, uint8_t proposers);
+  // A model that drafts was asked what follows the node's parent, and says this of it.
+  void set_probability(int32_t node, double probability) {
+    nodes_[static_cast<size_t>(node)].probability = static_cast<float>(probability);
+  }
+  void add_proposer(int32_t node, uint8_t proposer) {
+    nodes_[static_cast<size_t>(node)].proposers |= proposer;
+  }
 
   // The distribution that the children of `parent` were drawn from, one after another
   // without replacement, by a drafter that samples. Children without one were chosen, not
@@ -75,8 +85,10 @@ class DraftTree {
 
   // Keeps the nodes for which keep[i] is true; a node whose parent goes must go too.
   void prune(const std::vector<bool>& keep);
-  // Keeps the likeliest path from the root: of siblings the one with the best score.
+  // Keeps the likeliest path from the root: of siblings the one with the best score, or with the
+  // best of `chances`, which has one for each node.
   void prune_to_chain();
+  void prune_to_chain(std::span<const double> chances);
 
   void clear();
 
@@ -103,7 +115,7 @@ class DraftTree {
   Children root_;
   int max_depth_ = 0;
   std::vector<std::pair<int32_t, Distribution>> distributions_;
-  std::vector<int32_t> places_;  // of another tree's nodes in this one, during lay_over()
+  std::vector<int32_t> places_;  // of another tree's nodes in this one, during merge()
 };
 
 }  // namespace forerun

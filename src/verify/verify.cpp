@@ -22,6 +22,10 @@ std::string_view to_string(AcceptRule rule) {
   return "";
 }
 
+bool compares_distributions(AcceptRule rule) {
+  return rule == AcceptRule::kLeviathan || rule == AcceptRule::kRejection;
+}
+
 std::optional<AcceptRule> parse_accept_rule(std::string_view name) {
   for (AcceptRule rule : kRules) {
     if (to_string(rule) == name) return rule;

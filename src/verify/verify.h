@@ -37,6 +37,8 @@ enum class AcceptRule {
 std::optional<AcceptRule> parse_accept_rule(std::string_view name);  // "match", "target",
                                                                      // "leviathan", "rejection"
 std::string_view to_string(AcceptRule rule);
+// Whether it compares the model's distributions with those that drafts were drawn from.
+bool compares_distributions(AcceptRule rule);
 
 struct Verdict {
   std::vector<int32_t> path;  // the accepted nodes, from a child of the root on; may be empty

@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include "layers/request_view.h"
 #include "model/executor.h"
+#include "request/request_view.h"
 
 namespace forerun::test {
 

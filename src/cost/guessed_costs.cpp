@@ -1,0 +1,79 @@
+#include "cost/guessed_costs.h"
+
+#include <algorithm>
+#include <string_view>
+
+namespace forerun {
+namespace {
+
+constexpr int kRowCounts[] = {1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 16, 20, 24, 32, 48, 64};
+
+// Bytes per second, and what a further row adds to a pass and to its attention. The first passes
+// correct all of them; how they compare with each other is what counts until then.
+struct Machine {
+  double bandwidth;
+  double row_share;
+  double attention_row_share;
+};
+constexpr Machine kHost{.bandwidth = 1e10, .row_share = 0.15, .attention_row_share = 0.3};
+constexpr Machine kAccelerator{.bandwidth = 1e12, .row_share = 0.015, .attention_row_share = 0.05};
+// Keys and values are read less evenly than weights.
+constexpr double kAttentionFactor = 2;
+
+struct Bytes {
+  double attention = 0;  // of one layer
+  double mlp = 0;
+  double rest = 0;
+};
+
+Bytes bytes_of(const Model& model) {
+  Bytes bytes;
+  bool has_head = false;
+  double embedding = 0;
+  for (const GgufTensor& tensor : model.file().tensors()) {
+    const std::string_view name = tensor.name;
+    const auto n = static_cast<double>(tensor.n_bytes);
+    if (name.starts_with("token_embd")) {
+      embedding = n;
+    } else if (!name.starts_with("blk.")) {
+      bytes.rest += n;
+      has_head = has_head || name == "output.weight";
+    } else {
+      (name.find(".ffn_") != name.npos ? bytes.mlp : bytes.attention) += n;
+    }
+  }
+  if (!has_head) bytes.rest += embedding;
+  const int n_layers = std::max(1, model.config().n_layers);
+  bytes.attention /= n_layers;
+  bytes.mlp /= n_layers;
+  return bytes;
+}
+
+}  // namespace
+
+uint64_t n_bytes_read(const Model& model) {
+  const Bytes bytes = bytes_of(model);
+  return static_cast<uint64_t>((bytes.attention + bytes.mlp) * model.config().n_layers + bytes.rest);
+}
+
+Calibration guess_costs(const Executor& executor) {
+  const Model& model = executor.model();
+  const Machine& machine = model.device().is_host() ? kHost : kAccelerator;
+  const ModelConfig& config = model.config();
+  const double one = static_cast<double>(n_bytes_read(model)) / machine.bandwidth;
+  const double cell_bytes = 2.0 * 2 * static_cast<double>(config.n_embd_kv()) * config.n_layers;
+  const double slope = kAttentionFactor * cell_bytes / machine.bandwidth;
+  std::vector<CostPoint> points;
+  for (const int n : kRowCounts) {
+    points.push_back({.n_rows = n,
+                      .seconds = one * (1 + machine.row_share * (n - 1)),
+                      .seconds_per_token = slope * (1 + machine.attention_row_share * (n - 1))});
+  }
+  const Bytes bytes = bytes_of(model);
+  return {.curve = CostCurve(std::move(points)),
+          .blocks = {.attention = bytes.attention / machine.bandwidth,
+                     .mlp = bytes.mlp / machine.bandwidth,
+                     .rest = bytes.rest / machine.bandwidth}};
+}
+
+}  // namespace forerun

@@ -1,0 +1,143 @@
+#include "cost/pass_costs.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace forerun {
+namespace {
+
+// How fast passes change what is known, at first and later.
+constexpr double kFirstWeight = 4;  // passes that a measurement is worth
+constexpr double kSlowestRate = 0.05;
+// One pass that was held up says little: it counts for at most so many times what was expected.
+constexpr double kMostSurprise = 3;
+// What was seen fades with every further pass, so that a number of rows that once looked dear is
+// tried again.
+constexpr double kKept = 0.998;
+constexpr double kMostSeen = 32;
+// By how much unseen passes of a guess look cheaper than they are thought to be.
+constexpr double kOptimism = 0.1;
+constexpr double kLayersRate = 0.05;
+constexpr double kMostLayersFactor = 4;
+
+size_t nearest_point(const CostCurve& curve, int n_rows) {
+  const auto& points = curve.points();
+  size_t nearest = 0;
+  for (size_t i = 1; i < points.size(); ++i) {
+    if (std::abs(points[i].n_rows - n_rows) <= std::abs(points[nearest].n_rows - n_rows)) nearest = i;
+  }
+  return nearest;
+}
+
+}  // namespace
+
+PassCosts::PassCosts(Calibration first, bool is_guess)
+    : first_(std::move(first)),
+      is_guess_(is_guess),
+      corrections_(first_.curve.points().size()),
+      corrected_(first_.curve),
+      blocks_(first_.blocks) {
+  correct();
+}
+
+double PassCosts::attention_block(int n_layers, int n_context) const {
+  return blocks_.attention + attention(1, n_context) / n_layers;
+}
+
+// With layers left out, rows cost about the same share as with all of them.
+double PassCosts::pass_with(const LayerSet& layers, int n_context, int n_requests) const {
+  int n_attention = 0;
+  for (int layer = 0; layer < layers.n_layers(); ++layer) {
+    n_attention += layers.runs(forerun::attention_block(layer)) ? 1 : 0;
+  }
+  const double one = blocks_.of(layers) + attention(1, n_context) * n_attention / layers.n_layers();
+  return one * pass(1, n_context, n_requests) / pass(1, n_context);
+}
+
+// The error is the rows' and attention's, by their shares of what was expected.
+void PassCosts::observe(const SeenPass& seen) {
+  const int n_most = first_.curve.points().back().n_rows;
+  const int n_each = std::max(1, seen.n_rows / seen.n_requests);
+  const double of_rows = rows(seen.n_rows);
+  const double of_attention = attention(n_each, seen.n_context);
+  const double expected = of_rows + of_attention;
+  const size_t at = nearest_point(first_.curve, std::min(seen.n_rows, n_most));
+  Correction& correction = corrections_[at];
+  const bool is_first = n_seen_++ == 0;
+  const double error =
+      (is_first ? seen.seconds
+                : std::clamp(seen.seconds, expected / kMostSurprise, expected * kMostSurprise)) -
+      expected;
+  const double share = of_rows * of_rows / (of_rows * of_rows + of_attention * of_attention);
+  for (Correction& other : corrections_) other.n_seen *= kKept;
+  // What is known by now of this number of rows, from those near it, is where it begins.
+  const double known = smoothed(at);
+  correction.n_seen = std::min(correction.n_seen + 1, kMostSeen);
+  const double weight = is_guess_ ? 1 : kFirstWeight;
+  const double rate =
+      is_first && is_guess_ ? 1 : std::max(kSlowestRate, 1 / (weight + correction.n_seen));
+  if (correction.n_seen <= 1) correction.factor = known;
+  correction.factor *= std::max(0.1, 1 + rate * error * share / of_rows);
+  if (of_attention > 0) {
+    const double factor = attention_factor_ * (1 + rate * error * (1 - share) / of_attention);
+    attention_factor_ = std::max(0.05, factor);
+  }
+  correct();
+}
+
+// Its rows cost less than those of a draft, of each of which the next token is wanted: it serves only
+// until drafts of that size are seen.
+void PassCosts::observe_prompt(int n_rows, double seconds) {
+  const int n_most = first_.curve.points().back().n_rows;
+  Correction& correction = corrections_.back();
+  if (!is_guess_ || n_rows < n_most || correction.n_seen > 0) return;
+  correction = {.factor = seconds * n_most / n_rows / first_.curve.rows(n_most), .n_seen = 0.5};
+  correct();
+}
+
+void PassCosts::observe_layers(const LayerSet& layers, int n_context, double seconds) {
+  const double factor =
+      std::clamp(seconds / pass_with(layers, n_context), 1 / kMostSurprise, kMostSurprise);
+  layers_factor_ = std::clamp(layers_factor_ * std::pow(factor, kLayersRate), 1 / kMostLayersFactor,
+                              kMostLayersFactor);
+  correct();
+}
+
+// The mean of what was seen, in which a number of rows counts the less the further it is away.
+double PassCosts::smoothed(size_t point) const {
+  const auto& points = first_.curve.points();
+  double sum = 0, weights = 0;
+  for (size_t i = 0; i < points.size(); ++i) {
+    if (corrections_[i].n_seen <= 0) continue;
+    const double distance =
+        std::abs(std::log2(static_cast<double>(points[i].n_rows) / points[point].n_rows));
+    const double weight = corrections_[i].n_seen * std::exp2(-4 * distance);
+    sum += weight * std::log(corrections_[i].factor);
+    weights += weight;
+  }
+  return weights > 0 ? std::exp(sum / weights) : 1;
+}
+
+void PassCosts::correct() {
+  std::vector<CostPoint> points = first_.curve.points();
+  for (size_t i = 0; i < points.size(); ++i) {
+    points[i].seconds *= smoothed(i);
+    if (is_guess_ && i > 0) points[i].seconds *= 1 - kOptimism / (1 + corrections_[i].n_seen);
+    points[i].seconds_per_token *= attention_factor_;
+  }
+  // Further rows never make a pass shorter.
+  for (size_t i = 1; i < points.size(); ++i) {
+    points[i].seconds = std::max(points[i].seconds, points[i - 1].seconds);
+  }
+  const double factor = smoothed(0) * layers_factor_;
+  blocks_ = {.attention = first_.blocks.attention * factor,
+             .mlp = first_.blocks.mlp * factor,
+             .rest = first_.blocks.rest * factor};
+  corrected_ = CostCurve(std::move(points));
+}
+
+Calibration PassCosts::learnt() const {
+  return {.curve = corrected_, .blocks = blocks_};
+}
+
+}  // namespace forerun

@@ -1,0 +1,77 @@
+// What passes of a model cost here: the one cost model, which the passes themselves keep right.
+//
+// It begins with what is known beforehand: a measurement, what was learnt in earlier runs, or a guess
+// (guessed_costs.h). Every pass that is computed then corrects it: what was seen of some number of rows
+// says most about that number, and something about those near it.
+//
+// Not thread-safe.
+#pragma once
+
+#include <vector>
+
+#include "cost/calibration.h"
+#include "model/layer_set.h"
+
+namespace forerun {
+
+// A pass that was computed, with all of the model's blocks.
+struct SeenPass {
+  int n_rows;
+  int n_requests;  // that have these rows
+  int n_context;   // tokens of all their texts together
+  double seconds;
+};
+
+class PassCosts {
+ public:
+  // `is_guess`: numbers of rows that were never seen are taken to be a little cheaper than they
+  // look, so that they are tried.
+  explicit PassCosts(Calibration first, bool is_guess = false);
+
+  // Of a pass of `n_rows` rows, all requests together, without context.
+  double rows(int n_rows) const { return corrected_.rows(n_rows); }
+  // More for one request with `n_rows` rows of these and `n_context` tokens.
+  double attention(int n_rows, int n_context) const { return corrected_.attention(n_rows, n_context); }
+  // Of a pass of `n_rows` rows of one request behind `n_context` tokens, or of several such requests.
+  double pass(int n_rows, int n_context, int n_requests = 1) const {
+    return corrected_.pass(n_rows, n_context, n_requests);
+  }
+
+  // Of one row, without context.
+  const BlockCosts& blocks() const { return blocks_; }
+  // Of one row in one layer's attention behind `n_context` tokens.
+  double attention_block(int n_layers, int n_context) const;
+  // Of a pass with these layers, one row for each of so many requests behind `n_context` tokens.
+  double pass_with(const LayerSet& layers, int n_context, int n_requests = 1) const;
+
+  void observe(const SeenPass& seen);
+  // A pass that read so many tokens of prompts, and nothing else. What is not measured is guessed by it.
+  void observe_prompt(int n_rows, double seconds);
+  // A pass with these layers alone, one row behind `n_context` tokens.
+  void observe_layers(const LayerSet& layers, int n_context, double seconds);
+
+  int64_t n_seen() const { return n_seen_; }
+  // What is known now.
+  Calibration learnt() const;
+
+ private:
+  // How passes compare with what was known of this number of rows.
+  struct Correction {
+    double factor = 1;
+    double n_seen = 0;  // fading
+  };
+  double smoothed(size_t point) const;
+  void correct();
+
+  Calibration first_;
+  bool is_guess_;
+  std::vector<Correction> corrections_;  // per point of the curve
+  double attention_factor_ = 1;
+  double layers_factor_ = 1;
+  int64_t n_seen_ = 0;
+
+  CostCurve corrected_;
+  BlockCosts blocks_;
+};
+
+}  // namespace forerun

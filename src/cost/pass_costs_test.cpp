@@ -1,0 +1,87 @@
+#include "cost/pass_costs.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+
+namespace forerun {
+namespace {
+
+Calibration first_costs() {
+  std::vector<CostPoint> points;
+  for (const int n : {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 64}) {
+    points.push_back({.n_rows = n, .seconds = 1 + 0.15 * (n - 1), .seconds_per_token = 0.001 * n});
+  }
+  return {.curve = CostCurve(std::move(points)), .blocks = {.attention = 0.1, .mlp = 0.2, .rest = 0.1}};
+}
+
+// A machine that is three times as fast, and whose rows cost next to nothing up to eight.
+double truth(int n_rows, int n_context) {
+  return (n_rows <= 8 ? 0.3 + 0.005 * n_rows : 0.34 + 0.1 * (n_rows - 8)) + 0.0002 * n_context;
+}
+
+TEST(PassCosts, AreWhatIsKnownUntilPassesAreSeen) {
+  const PassCosts costs(first_costs());
+  EXPECT_DOUBLE_EQ(costs.rows(4), 1.45);
+  EXPECT_DOUBLE_EQ(costs.pass(2, 100), 1.15 + 0.2);
+  EXPECT_DOUBLE_EQ(costs.pass(2, 100, 3), 1.75 + 0.6);
+  EXPECT_DOUBLE_EQ(costs.attention_block(2, 100), 0.1 + 0.05);
+  EXPECT_EQ(costs.n_seen(), 0);
+}
+
+TEST(PassCosts, PassesCorrectAGuess) {
+  std::mt19937 random(5);
+  PassCosts costs(first_costs(), /*is_guess=*/true);
+  for (int i = 0; i < 400; ++i) {
+    const int n_rows = 1 + static_cast<int>(random() % 16);
+    const int n_context = static_cast<int>(random() % 200);
+    // Now and then something else runs.
+    const double seconds = truth(n_rows, n_context) * (random() % 20 == 0 ? 10 : 1);
+    costs.observe({.n_rows = n_rows, .n_requests = 1, .n_context = n_context, .seconds = seconds});
+  }
+  for (const int n_rows : {1, 4, 8, 16}) {
+    EXPECT_NEAR(costs.pass(n_rows, 100) / truth(n_rows, 100), 1, 0.25) << n_rows;
+  }
+  EXPECT_LT(costs.rows(8) / costs.rows(1), 1.3) << "rows are nearly free there";
+  EXPECT_NEAR(costs.blocks().mlp, 0.2 * 0.3, 0.02) << "blocks take their part";
+  EXPECT_DOUBLE_EQ(costs.learnt().curve.rows(4), costs.rows(4));
+}
+
+TEST(PassCosts, OnePassOfAGuessTellsHowFastTheMachineIs) {
+  PassCosts costs(first_costs(), /*is_guess=*/true);
+  costs.observe({.n_rows = 1, .n_requests = 1, .n_context = 0, .seconds = 0.01});
+  EXPECT_NEAR(costs.rows(1), 0.01, 1e-6);
+  EXPECT_LT(costs.rows(16), 0.04);
+}
+
+TEST(PassCosts, APromptTellsWhatManyRowsCost) {
+  PassCosts guess(first_costs(), /*is_guess=*/true);
+  guess.observe_prompt(128, 4.0);
+  EXPECT_NEAR(guess.rows(64), 2.0, 0.2);
+  PassCosts measured(first_costs());
+  measured.observe_prompt(128, 4.0);
+  EXPECT_DOUBLE_EQ(measured.rows(64), first_costs().curve.rows(64)) << "it was measured better";
+}
+
+TEST(PassCosts, UnseenRowsOfAGuessAreTried) {
+  PassCosts costs(first_costs(), /*is_guess=*/true);
+  const PassCosts measured(first_costs());
+  EXPECT_LT(costs.rows(4), measured.rows(4));
+  for (int i = 0; i < 100; ++i) {
+    costs.observe({.n_rows = 4, .n_requests = 1, .n_context = 0, .seconds = measured.rows(4)});
+  }
+  EXPECT_NEAR(costs.rows(4), measured.rows(4), 0.02);
+}
+
+TEST(PassCosts, LayersCostWhatTheirPassesTook) {
+  PassCosts costs(first_costs());
+  const LayerSet layers = LayerSet::first_blocks(4, 4);
+  const double expected = costs.pass_with(layers, 50);
+  for (int i = 0; i < 200; ++i) costs.observe_layers(layers, 50, 2 * expected);
+  EXPECT_NEAR(costs.pass_with(layers, 50), 2 * expected, 0.1 * expected);
+  EXPECT_DOUBLE_EQ(costs.rows(1), 1) << "a pass with all layers is another thing";
+}
+
+}  // namespace
+}  // namespace forerun

@@ -1,0 +1,30 @@
+// What a way to speculate drafts with.
+#pragma once
+
+#include <algorithm>
+#include <memory>
+#include <vector>
+
+#include "draft/drafter.h"
+#include "draft/model/model_drafter.h"
+
+namespace forerun {
+
+struct DrafterSet {
+  std::vector<std::unique_ptr<Drafter>> texts = {};
+  std::vector<std::unique_ptr<ModelDrafter>> models = {};
+
+  void add(DrafterSet others) {
+    std::ranges::move(others.texts, std::back_inserter(texts));
+    std::ranges::move(others.models, std::back_inserter(models));
+  }
+  bool needs_trees() const {
+    return std::ranges::any_of(texts, [](const auto& drafter) { return drafter->needs_trees(); });
+  }
+  bool wants_prompt_state() const {
+    return std::ranges::any_of(models,
+                               [](const auto& drafter) { return drafter->wants_prompt_state(); });
+  }
+};
+
+}  // namespace forerun

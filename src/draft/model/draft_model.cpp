@@ -1,0 +1,118 @@
+#include "draft/model/draft_model.h"
+
+#include <algorithm>
+
+#include "model/foreign_text.h"
+
+namespace forerun {
+namespace {
+
+// A draft's first pass reads at most so many tokens of the text; more are read before.
+constexpr size_t kMostUnread = 16;
+// How fast the usual length of answers is learnt.
+constexpr double kAnswerRate = 0.2;
+
+}  // namespace
+
+class DraftModelDrafter::OfRequest final : public RequestModelDrafter {
+ public:
+  OfRequest(DraftModelDrafter& drafter, const RequestView& request)
+      : RequestModelDrafter(request, drafter.stopping()),
+        drafter_(drafter),
+        slot_(drafter.slots_.acquire(request.text())) {}
+  ~OfRequest() override {
+    if (slot_ == nullptr) return;
+    forget_draft();
+    drafter_.slots_.release(*slot_);
+  }
+
+  std::optional<DraftPlan> plan() override {
+    if (slot_ == nullptr) return std::nullopt;
+    return DraftPlan{.layers = LayerSet::full(drafter_.draft_->model->config().n_layers)};
+  }
+
+  double seconds_to_read() const override {
+    const PassCosts& costs = drafter_.costs();
+    const auto n_unread = static_cast<int>(unread().size());
+    const int n_before = n_context() - n_unread / 2;  // of the unread, as many on average
+    return costs.pass(n_unread, n_before) - costs.pass(1, n_before);
+  }
+
+  // An answer is thought to get as many more tokens as answers usually have, or as it has already if
+  // that is more: the longer one is, the longer it is likely to go on.
+  double n_expected() const override {
+    return std::min<double>(request().n_left(), std::max(drafter_.usual_answer_, n_answer()));
+  }
+
+  std::optional<ChainStart> start() override {
+    forget_draft();
+    if (!catch_up()) return std::nullopt;
+    return ChainStart{.sequence = slot_->sequence, .unread = unread(), .read = &read_};
+  }
+
+  void append(std::span<const TokenId> tokens) override {
+    RequestModelDrafter::append(tokens);
+    keep_read();
+  }
+
+  void finish() override {
+    drafter_.usual_answer_ += kAnswerRate * (n_answer() - drafter_.usual_answer_);
+  }
+
+ private:
+  double n_answer() const { return static_cast<double>(request().text().size() - request().n_prompt()); }
+  std::span<const TokenId> unread() const { return request().text().subspan(slot_->text.size()); }
+  Executor& executor() { return *drafter_.draft_->executor; }
+
+  // Of a draft that nothing became of.
+  void forget_draft() {
+    executor().cells().rollback(slot_->sequence);
+    read_.clear();
+  }
+
+  // Reads what cannot be a draft's first rows. false: there is no room for the text.
+  bool catch_up() {
+    const DraftModel& draft = *drafter_.draft_;
+    const auto n_wanted = request().text().size() + static_cast<size_t>(drafter_.options_.tokens);
+    if (n_wanted > static_cast<size_t>(draft.n_context)) return false;
+    while (unread().size() > kMostUnread) {
+      const auto text = unread();
+      const size_t n = std::min(text.size() - 1, static_cast<size_t>(executor().max_rows()));
+      if (!executor().read(slot_->sequence, known_tokens(*draft.model, text.first(n)))) return false;
+      slot_->text.insert(slot_->text.end(), text.begin(), text.begin() + static_cast<ptrdiff_t>(n));
+    }
+    return true;
+  }
+
+  // What was read and is text now is committed, but for the last token: the next draft begins with
+  // what the model says behind it. (Drafts may be pruned, and the text may take what was cut off.)
+  void keep_read() {
+    if (read_.empty()) return;
+    const auto text = unread();
+    const size_t most = std::min(read_.size(), text.size() - std::min<size_t>(1, text.size()));
+    std::vector<NodeId> path;
+    for (size_t i = 0; i < most && read_[i].token == text[i]; ++i) path.push_back(read_[i].cell);
+    if (path.empty()) return forget_draft();
+    executor().cells().commit(slot_->sequence, path);
+    slot_->text.insert(slot_->text.end(), text.begin(),
+                       text.begin() + static_cast<ptrdiff_t>(path.size()));
+    read_.clear();
+  }
+
+  DraftModelDrafter& drafter_;
+  Slot* slot_;                   // nullptr: all are taken
+  std::vector<ReadToken> read_;  // by the latest draft, in scratch cells
+};
+
+DraftModelDrafter::DraftModelDrafter(const ChainOptions& options, std::shared_ptr<DraftModel> draft,
+                                     std::unique_ptr<StoppingRule> stopping)
+    : ModelDrafter(options, *draft->executor, *draft->costs, std::move(stopping)),
+      options_(options),
+      draft_(std::move(draft)),
+      slots_(*draft_->executor, draft_->n_slots, draft_->n_context) {}
+
+std::unique_ptr<RequestModelDrafter> DraftModelDrafter::begin(const RequestView& request) {
+  return std::make_unique<OfRequest>(*this, request);
+}
+
+}  // namespace forerun

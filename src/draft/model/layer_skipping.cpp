@@ -1,0 +1,34 @@
+#include "draft/model/layer_skipping.h"
+
+namespace forerun {
+namespace {
+
+class LayerSkippingRequest final : public RequestModelDrafter {
+ public:
+  LayerSkippingRequest(const RequestView& request, LayerSelector& selector, StoppingRule* stopping)
+      : RequestModelDrafter(request, stopping), layers_(selector.begin(request)) {}
+
+  std::optional<DraftPlan> plan() override { return layers_->plan(); }
+  std::optional<ChainStart> start() override {
+    return ChainStart{.sequence = request().sequence(), .unread = request().text().last(1)};
+  }
+  void finish() override { layers_->finish(); }
+
+ private:
+  void observe(const ChainOutcome& outcome) override { layers_->observe(outcome); }
+
+  std::unique_ptr<RequestLayers> layers_;
+};
+
+}  // namespace
+
+LayerSkippingDrafter::LayerSkippingDrafter(const ChainOptions& options, Executor& executor,
+                                           PassCosts& costs, std::unique_ptr<LayerSelector> selector,
+                                           std::unique_ptr<StoppingRule> stopping)
+    : ModelDrafter(options, executor, costs, std::move(stopping)), selector_(std::move(selector)) {}
+
+std::unique_ptr<RequestModelDrafter> LayerSkippingDrafter::begin(const RequestView& request) {
+  return std::make_unique<LayerSkippingRequest>(request, *selector_, stopping());
+}
+
+}  // namespace forerun

@@ -1,0 +1,92 @@
+// Where drafts come from that take passes: a model drafts, a token of each request at a time. The seam
+// that the model with blocks left out (layer_skipping.h) and a smaller model (draft_model.h) implement.
+//
+// A ModelDrafter belongs to the engine. It makes a RequestModelDrafter for each request, and grows the
+// chains of all requests of a pass together (chain_grower.h).
+//
+// Not thread-safe.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "draft/drafter.h"
+#include "draft/model/chain_grower.h"
+#include "layers/layer_selector.h"
+#include "model/executor.h"
+#include "request/request_view.h"
+#include "stopping/stopping_rule.h"
+
+namespace forerun {
+
+class RequestModelDrafter {
+ public:
+  virtual ~RequestModelDrafter() = default;
+
+  // How it would draft now; asked once before every draft. May run passes of its own over the
+  // request's text. nullopt: better not to draft.
+  virtual std::optional<DraftPlan> plan() = 0;
+  // Seconds that go by before a draft can begin: once, not for every draft.
+  virtual double seconds_to_read() const { return 0; }
+  // How many tokens the answer is likely to get yet.
+  virtual double n_expected() const { return request_.n_left(); }
+
+  // Reads what has to be read, and says where the draft begins. nullopt: there is no room.
+  virtual std::optional<ChainStart> start() = 0;
+
+  // The text grew by these tokens.
+  virtual void append(std::span<const TokenId> tokens);
+  // The request ended in good order.
+  virtual void finish() {}
+
+  const RequestView& request() const { return request_; }
+  int n_context() const { return static_cast<int>(request_.text().size()); }
+
+ protected:
+  // Both outlive it. `stopping` may be nullptr.
+  RequestModelDrafter(const RequestView& request, StoppingRule* stopping);
+  // What became of the latest chain.
+  virtual void observe(const ChainOutcome& /*outcome*/) {}
+
+ private:
+  friend class ChainGrower;
+
+  const RequestView& request_;
+  std::unique_ptr<RequestStoppingRule> stopping_;  // nullptr: a threshold, or who asks for drafts
+  std::unique_ptr<Sampler> own_sampler_;           // nullptr: the target's
+  std::vector<TokenId> chain_;                     // the latest draft, without siblings
+  int max_tokens_ = 0;                             // that it could have had
+};
+
+class ModelDrafter {
+ public:
+  virtual ~ModelDrafter() = default;
+  // Both the drafter and the request outlive what it returns.
+  virtual std::unique_ptr<RequestModelDrafter> begin(const RequestView& request) = 0;
+  // Whether it needs RequestView::prompt_state(), which costs the prompt's pass a little.
+  virtual bool wants_prompt_state() const { return false; }
+
+  // What one more token of each of so many requests takes.
+  virtual double token_seconds(const DraftPlan& plan, int n_context, int n_requests) const = 0;
+
+  // Drafts for several requests at once.
+  void draft(std::span<const ModelDraftJob> jobs);
+
+ protected:
+  // The executor drafts, and outlives this; `costs` are of its passes, which it watches. `stopping`
+  // may be nullptr.
+  ModelDrafter(const ChainOptions& options, Executor& executor, PassCosts& costs,
+               std::unique_ptr<StoppingRule> stopping);
+
+  StoppingRule* stopping() const { return stopping_.get(); }
+  const PassCosts& costs() const { return costs_; }
+
+ private:
+  PassCosts& costs_;
+  std::unique_ptr<StoppingRule> stopping_;
+  ChainGrower grower_;
+};
+
+}  // namespace forerun

@@ -1,0 +1,294 @@
+#include "draft/text/suffix_tree.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/check.h"
+
+namespace forerun {
+
+SuffixTree::SuffixTree(int depth) : depth_(depth) {
+  CHECK(depth > 0);
+  nodes_.push_back({.begin = 0,
+                    .length = 0,
+                    .count = 0,
+                    .ended = 0,
+                    .parent = ChildMap::kNone,
+                    .slot = 0,
+                    .children = {}});
+}
+
+size_t SuffixTree::n_bytes() const {
+  size_t bytes =
+      nodes_.capacity() * sizeof(Node) + children_.n_bytes() + tokens_.capacity() * sizeof(TokenId);
+  for (const Node& node : nodes_) bytes += node.children.capacity() * sizeof(int32_t);
+  return bytes;
+}
+
+void SuffixTree::append(TokenId token) {
+  tokens_.push_back(token);
+  ++end_;
+  if (end_ - settled_ == depth_) settle(settled_ + 1);
+}
+
+void SuffixTree::end_text() {
+  if (end_ == open_begin_) return;
+  settle(end_);
+  texts_.push_back(end_);
+  open_begin_ = end_;
+}
+
+// Places before `begin` enter the tree.
+void SuffixTree::settle(int64_t begin) {
+  for (; settled_ < begin; ++settled_) insert(settled_, std::min(settled_ + depth_, end_));
+}
+
+void SuffixTree::drop_oldest_text() {
+  CHECK(!texts_.empty());
+  const int64_t end = texts_.front();
+  texts_.pop_front();
+  for (; oldest_ < end; ++oldest_) remove(oldest_, std::min(oldest_ + depth_, end));
+  // Moving the rest pays once as much has left as stays.
+  if (oldest_ - base_ > end_ - oldest_) {
+    tokens_.erase(tokens_.begin(), tokens_.begin() + static_cast<ptrdiff_t>(oldest_ - base_));
+    base_ = oldest_;
+  }
+}
+
+void SuffixTree::insert(int64_t begin, int64_t end) {
+  int32_t node = kTop;
+  ++at(kTop).count;
+  while (begin < end) {
+    int32_t child = children_.find(node, token(begin));
+    if (child == ChildMap::kNone) {
+      child = add_node({.begin = begin,
+                        .length = static_cast<int32_t>(end - begin),
+                        .count = 1,
+                        .ended = 1,
+                        .parent = node,
+                        .slot = static_cast<int32_t>(at(node).children.size()),
+                        .children = {}});
+      at(node).children.push_back(child);
+      children_.set(node, token(begin), child);
+      return;
+    }
+    const int32_t common = common_length(child, begin, end);
+    if (common < at(child).length) child = split(child, common);
+    at(child).begin = begin;
+    count_up(child);
+    begin += common;
+    node = child;
+  }
+  ++at(node).ended;
+}
+
+void SuffixTree::remove(int64_t begin, int64_t end) {
+  int32_t node = kTop;
+  --at(kTop).count;
+  while (begin < end) {
+    const int32_t child = children_.find(node, token(begin));
+    CHECK(child != ChildMap::kNone);
+    count_down(child);
+    begin += at(child).length;
+    if (at(child).count == 0) {
+      erase_leaf(child);
+      merge_with_only_child(node);
+      return;
+    }
+    node = child;
+  }
+  --at(node).ended;
+  merge_with_only_child(node);
+}
+
+int32_t SuffixTree::add_node(Node node) {
+  if (free_.empty()) {
+    nodes_.push_back(std::move(node));
+    return static_cast<int32_t>(nodes_.size()) - 1;
+  }
+  const int32_t index = free_.back();
+  free_.pop_back();
+  at(index) = std::move(node);
+  return index;
+}
+
+// How many tokens of the node's label are those of the string.
+int32_t SuffixTree::common_length(int32_t node, int64_t begin, int64_t end) const {
+  const auto first = tokens_.begin() + static_cast<ptrdiff_t>(begin - base_);
+  const auto label = tokens_.begin() + static_cast<ptrdiff_t>(at(node).begin - base_);
+  const int64_t length = std::min<int64_t>(at(node).length, end - begin);
+  return static_cast<int32_t>(std::mismatch(first, first + length, label).first - first);
+}
+
+// Makes a node of the first tokens of a node's label, above it.
+int32_t SuffixTree::split(int32_t node, int32_t length) {
+  const int32_t upper = add_node({.begin = at(node).begin,
+                                  .length = length,
+                                  .count = at(node).count,
+                                  .ended = 0,
+                                  .parent = ChildMap::kNone,
+                                  .slot = 0,
+                                  .children = {node}});
+  take_place_of(upper, node);
+  Node& lower = at(node);
+  lower.begin += length;
+  lower.length -= length;
+  lower.parent = upper;
+  lower.slot = 0;
+  children_.set(upper, token(lower.begin), node);
+  return upper;
+}
+
+// A node that only its one child goes through is no branching: it becomes part of it.
+void SuffixTree::merge_with_only_child(int32_t node) {
+  if (node == kTop || at(node).ended > 0 || at(node).children.size() != 1) return;
+  const int32_t child = at(node).children.front();
+  children_.erase(node, token(at(child).begin));
+  at(child).begin -= at(node).length;
+  at(child).length += at(node).length;
+  take_place_of(child, node);
+  at(node).children = {};
+  free_.push_back(node);
+}
+
+// The label of `node` begins like that of `other`, whose place it takes.
+void SuffixTree::take_place_of(int32_t node, int32_t other) {
+  const int32_t parent = at(other).parent;
+  const int32_t slot = at(other).slot;
+  at(node).parent = parent;
+  at(node).slot = slot;
+  at(parent).children[static_cast<size_t>(slot)] = node;
+  children_.set(parent, token(at(node).begin), node);
+}
+
+void SuffixTree::erase_leaf(int32_t node) {
+  const int32_t parent = at(node).parent;
+  CHECK(at(node).children.empty() && at(parent).children.back() == node);
+  children_.erase(parent, token(at(node).begin));
+  at(parent).children.pop_back();
+  free_.push_back(node);
+}
+
+// The first of the siblings that are as frequent moves ahead of them.
+void SuffixTree::count_up(int32_t node) {
+  const auto& siblings = at(at(node).parent).children;
+  const int32_t count = at(node).count;
+  const auto first = std::partition_point(siblings.begin(), siblings.end(),
+                                          [&](int32_t sibling) { return at(sibling).count > count; });
+  swap_siblings(*first, node);
+  ++at(node).count;
+}
+
+void SuffixTree::count_down(int32_t node) {
+  const auto& siblings = at(at(node).parent).children;
+  const int32_t count = at(node).count;
+  const auto behind = std::partition_point(siblings.begin(), siblings.end(),
+                                           [&](int32_t sibling) { return at(sibling).count >= count; });
+  swap_siblings(*(behind - 1), node);
+  --at(node).count;
+}
+
+void SuffixTree::swap_siblings(int32_t a, int32_t b) {
+  auto& siblings = at(at(a).parent).children;
+  std::swap(siblings[static_cast<size_t>(at(a).slot)], siblings[static_cast<size_t>(at(b).slot)]);
+  std::swap(at(a).slot, at(b).slot);
+}
+
+void SuffixTree::find(std::span<const TokenId> string, Occurrences& found) const {
+  found.node = kTop;
+  found.used = 0;
+  for (size_t i = 0; i < string.size() && found.node != ChildMap::kNone; ++i) step(found, string[i]);
+  leave_dead_end(found);
+  found.recent.clear();
+  const auto length = static_cast<int64_t>(string.size());
+  for (int64_t place = settled_; place + length < end_; ++place) {
+    if (std::equal(string.begin(), string.end(),
+                   tokens_.begin() + static_cast<ptrdiff_t>(place - base_))) {
+      found.recent.push_back(place + length);
+    }
+  }
+}
+
+void SuffixTree::extend(const Occurrences& string, TokenId next, Occurrences& longer) const {
+  longer.node = string.node;
+  longer.used = string.used;
+  if (longer.node != ChildMap::kNone) step(longer, next);
+  leave_dead_end(longer);
+  longer.recent.clear();
+  for (const int64_t place : string.recent) {
+    if (token(place) == next && place + 1 < end_) longer.recent.push_back(place + 1);
+  }
+}
+
+// One token further down the tree.
+void SuffixTree::step(Occurrences& string, TokenId next) const {
+  if (string.used == at(string.node).length) {
+    string.node = children_.find(string.node, next);
+    string.used = string.node == ChildMap::kNone ? 0 : 1;
+  } else if (token(at(string.node).begin + string.used) == next) {
+    ++string.used;
+  } else {
+    string.node = ChildMap::kNone;
+  }
+}
+
+// Nothing in the tree follows a string that ends where a leaf does.
+void SuffixTree::leave_dead_end(Occurrences& string) const {
+  if (string.node == ChildMap::kNone) return;
+  const Node& node = at(string.node);
+  if (string.used == node.length && node.children.empty()) string.node = ChildMap::kNone;
+}
+
+int64_t SuffixTree::continuations(const Occurrences& string, double min_share,
+                                  std::vector<Continuation>& out) const {
+  out.clear();
+  add_recent(string, out);
+  auto total = static_cast<int64_t>(string.recent.size());
+  const auto add = [&, n_recent = out.size()](const Continuation& next) {
+    const auto end = out.begin() + static_cast<ptrdiff_t>(n_recent);
+    const auto same =
+        std::find_if(out.begin(), end, [&](const auto& c) { return c.token == next.token; });
+    if (same == end) {
+      out.push_back(next);
+    } else {
+      same->count += next.count;
+    }
+  };
+  if (string.node != ChildMap::kNone) {
+    const Node& node = at(string.node);
+    total += node.count - (string.used < node.length ? 0 : node.ended);
+    if (string.used < node.length) {
+      const int64_t place = node.begin + string.used;
+      add({.token = token(place), .count = node.count, .latest = place});
+    } else {
+      // No token gets more from recent places than there are of them.
+      const double least =
+          min_share * static_cast<double>(total) - static_cast<double>(string.recent.size());
+      for (const int32_t child : node.children) {
+        if (at(child).count < least) break;
+        add({.token = token(at(child).begin), .count = at(child).count, .latest = at(child).begin});
+      }
+    }
+  }
+  const double least = min_share * static_cast<double>(total);
+  std::erase_if(out, [&](const Continuation& c) { return static_cast<double>(c.count) < least; });
+  std::sort(out.begin(), out.end(), [](const Continuation& a, const Continuation& b) {
+    return a.count != b.count ? a.count > b.count : a.latest > b.latest;
+  });
+  return total;
+}
+
+void SuffixTree::add_recent(const Occurrences& string, std::vector<Continuation>& out) const {
+  for (const int64_t place : string.recent) {
+    const auto same =
+        std::find_if(out.begin(), out.end(), [&](const auto& c) { return c.token == token(place); });
+    if (same == out.end()) {
+      out.push_back({.token = token(place), .count = 1, .latest = place});
+    } else {
+      ++same->count;
+      same->latest = place;
+    }
+  }
+}
+
+}  // namespace forerun

@@ -1,0 +1,40 @@
+// How much of the model does next to nothing to the text at hand, at the price of one pass.
+//
+// To choose layers takes passes that must be paid back, so it waits until enough text was made
+// (time_share.h). Where single blocks hardly turn the states that pass through them, leaving those
+// out is sure to pay, and waiting is what costs: then the first choice is made at once.
+//
+// Errors of blocks left out add up like steps in any direction: the square of the angle that the
+// model's end is off by is about the sum of theirs.
+//
+// Not thread-safe.
+#pragma once
+
+#include "cost/pass_costs.h"
+#include "layers/block_states.h"
+#include "layers/time_share.h"
+
+namespace forerun {
+
+// The blocks that run when those are left out which turn the states the least for what they cost,
+// as long as all of them together turn them by a few degrees at most. `states` are of a text with
+// `n_context` tokens.
+LayerSet without_idle_blocks(const BlockStates& states, const PassCosts& costs, int n_context);
+
+class IdleBlockCheck {
+ public:
+  // Both outlive it.
+  IdleBlockCheck(Executor& executor, const PassCosts& costs) : executor_(executor), costs_(costs) {}
+
+  // Whether it is clear that leaving blocks out pays. Looks once, when there is time for it.
+  bool promises_much(const RequestView& request, TimeShare& time);
+
+ private:
+  bool look(const RequestView& request) const;
+
+  Executor& executor_;
+  const PassCosts& costs_;
+  bool has_looked_ = false;
+};
+
+}  // namespace forerun

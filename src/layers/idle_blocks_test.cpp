@@ -1,0 +1,69 @@
+#include "layers/idle_blocks.h"
+
+#include <gtest/gtest.h>
+
+#include "layers/planted_model.h"
+
+namespace forerun {
+namespace {
+
+using test::WrittenText;
+
+class GlanceTest : public test::PlantedTest {
+ protected:
+  static TimeShare no_limit() { return TimeShare(1.0); }
+};
+
+TEST_F(GlanceTest, FindsBlocksThatDoNothing) {
+  const WrittenText text(*executor_, 1.0f, 60);
+  const TextBlockStates states(*executor_, text, text.text().size(), 4);
+  EXPECT_EQ(without_idle_blocks(states, costs_, 60), test::without_planted());
+}
+
+TEST_F(GlanceTest, PromisesMuchOnceWhereMuchCanGo) {
+  const WrittenText text(*executor_, 1.0f, 60);
+  const int n_free = executor_->cells().n_free();
+  IdleBlockCheck idle_blocks(*executor_, costs_);
+  TimeShare time = no_limit();
+  EXPECT_TRUE(idle_blocks.promises_much(text, time));
+  EXPECT_FALSE(idle_blocks.promises_much(text, time)) << "what it knows was said";
+  EXPECT_EQ(executor_->cells().n_free(), n_free);
+}
+
+TEST_F(GlanceTest, PromisesNothingWhereDraftsDoNotPay) {
+  const WrittenText text(*executor_, 1.0f, 60);
+  Calibration every_row = test::planted_costs();  // costs a pass
+  every_row.curve = CostCurve({{.n_rows = 1, .seconds = 26, .seconds_per_token = 0},
+                               {.n_rows = 64, .seconds = 64 * 26, .seconds_per_token = 0}});
+  const PassCosts dear(every_row);
+  IdleBlockCheck idle_blocks(*executor_, dear);
+  TimeShare time = no_limit();
+  EXPECT_FALSE(idle_blocks.promises_much(text, time));
+}
+
+TEST_F(GlanceTest, WaitsForItsTimeAndForText) {
+  IdleBlockCheck idle_blocks(*executor_, costs_);
+  const WrittenText text(*executor_, 1.0f, 60);
+  const int64_t before = executor_->n_passes();
+  TimeShare none(0.0);
+  EXPECT_FALSE(idle_blocks.promises_much(text, none));
+  TimeShare time = no_limit();
+  const WrittenText short_text(*executor_, 1.0f, 1);
+  const int64_t written = executor_->n_passes();
+  EXPECT_FALSE(idle_blocks.promises_much(short_text, time));
+  EXPECT_EQ(executor_->n_passes(), written);
+  EXPECT_EQ(written, before + 1);
+  EXPECT_TRUE(idle_blocks.promises_much(text, time)) << "later";
+}
+
+TEST_F(GlanceTest, AFullCacheIsNoError) {
+  const WrittenText text(*executor_, 1.0f, 60);
+  const SequenceId other = executor_->cells().create();
+  while (executor_->cells().n_free() > 2) executor_->cells().extend(other);
+  IdleBlockCheck idle_blocks(*executor_, costs_);
+  TimeShare time = no_limit();
+  EXPECT_FALSE(idle_blocks.promises_much(text, time));
+}
+
+}  // namespace
+}  // namespace forerun

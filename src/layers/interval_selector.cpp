@@ -1,0 +1,72 @@
+#include "layers/interval_selector.h"
+
+#include <algorithm>
+#include <array>
+
+#include "layers/block_states.h"
+
+namespace forerun {
+namespace {
+
+// The published program looks at the steps 2 to 6 of every 64: by then a request's text is
+// no longer its prompt's.
+constexpr int kFirstLook = 6;
+constexpr size_t kRecentSteps = 5;
+// Looks in vain make the next ones rarer, by so many times at most.
+constexpr int kMaxDoublings = 6;
+
+}  // namespace
+
+void IntervalOptions::describe(OptionVisitor& visitor) {
+  visitor.visit({.name = "interval", .help = "Steps between two choices"}, interval, {1, 100000});
+  visitor.visit({.name = "share", .help = "Share of the time that choosing may take (1: no limit)"},
+                share, {0.0, 1.0});
+}
+
+class IntervalSelector::Chooser final : public RequestLayers {
+ public:
+  Chooser(IntervalSelector& selector, const RequestView& request)
+      : selector_(selector), request_(request) {}
+
+  std::optional<DraftPlan> plan() override {
+    selector_.time_.begin_step(last_step_);
+    if (selector_.n_pause_ > 0) --selector_.n_pause_;
+    if (n_steps_ >= n_until_look_ && selector_.n_pause_ == 0) look();
+    sizes_[static_cast<size_t>(n_steps_++) % kRecentSteps] = request_.text().size();
+    return selector_.plan(static_cast<int>(request_.text().size()));
+  }
+  void observe(const ChainOutcome& outcome) override { selector_.observe(outcome); }
+
+ private:
+  void look() {
+    const double expected = std::max(selector_.last_look_seconds_,
+                                     selector_.look_seconds(static_cast<int>(request_.text().size())));
+    if (!selector_.time_.allows(expected) && !selector_.promises_much(request_, selector_.time_)) return;
+    const size_t oldest = sizes_[static_cast<size_t>(n_steps_) % kRecentSteps];
+    const Stopwatch watch;
+    bool has_looked = false;
+    in_free_cells([&] { has_looked = selector_.look(request_, request_.text().size() - oldest); });
+    selector_.last_look_seconds_ = watch.seconds();
+    selector_.time_.use(watch.seconds());
+    const bool is_vain = !has_looked || !selector_.plan(static_cast<int>(request_.text().size()));
+    selector_.n_vain_ = is_vain ? std::min(selector_.n_vain_ + 1, kMaxDoublings) : 0;
+    selector_.n_pause_ = is_vain ? selector_.options_.interval << selector_.n_vain_ : 0;
+    n_until_look_ = n_steps_ + selector_.options_.interval;
+  }
+
+  IntervalSelector& selector_;
+  const RequestView& request_;
+  std::optional<Stopwatch> last_step_;
+  int n_steps_ = 0;
+  int n_until_look_ = kFirstLook;
+  std::array<size_t, kRecentSteps> sizes_{};  // of the text at the last steps
+};
+
+IntervalSelector::IntervalSelector(const IntervalOptions& options)
+    : options_(options), time_(options.share) {}
+
+std::unique_ptr<RequestLayers> IntervalSelector::begin(const RequestView& request) {
+  return std::make_unique<Chooser>(*this, request);
+}
+
+}  // namespace forerun

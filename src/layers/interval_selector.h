@@ -1,0 +1,49 @@
+// Selectors that look at the text every so many steps, and draft with what they saw until they
+// look again: when, and how much time that may take, is theirs in common.
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "core/option_visitor.h"
+#include "layers/layer_selector.h"
+#include "layers/time_share.h"
+
+namespace forerun {
+
+struct IntervalOptions {
+  int interval = 64;    // steps between two looks at a request
+  double share = 0.03;  // of the time, for looking; 1: no limit
+
+  void describe(OptionVisitor& visitor);
+};
+
+class IntervalSelector : public LayerSelector {
+ public:
+  std::unique_ptr<RequestLayers> begin(const RequestView& request) final;
+
+ protected:
+  explicit IntervalSelector(const IntervalOptions& options);
+
+  // Looks at a request's text, of which `n_recent` tokens came with the last few steps. Runs
+  // passes. false: there is too little text. May throw Error{kContextFull}: no room now.
+  virtual bool look(const RequestView& request, size_t n_recent) = 0;
+  // What to draft with behind `n_context` tokens, after what was seen, if anything was.
+  virtual std::optional<DraftPlan> plan(int n_context) = 0;
+  virtual void observe(const ChainOutcome& /*outcome*/) {}
+  // Whether the first look is sure to pay itself back, so that it need not wait. May take time.
+  virtual bool promises_much(const RequestView& /*request*/, TimeShare& /*time*/) { return false; }
+  // Seconds that a look at a text of `n_context` tokens takes, as far as is known beforehand.
+  virtual double look_seconds(int n_context) const = 0;
+
+ private:
+  class Chooser;
+
+  IntervalOptions options_;
+  TimeShare time_;
+  double last_look_seconds_ = 0;
+  int n_vain_ = 0;   // looks in a row after which there was no plan
+  int n_pause_ = 0;  // steps of any request to go before the next look
+};
+
+}  // namespace forerun

@@ -1,0 +1,292 @@
+#include "plan/acceptance_model.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "core/check.h"
+
+namespace forerun {
+namespace {
+
+// How far one observation moves a weight: much at first, and never nothing.
+constexpr double kFirstRate = 0.12;
+constexpr double kRateMemory = 8;
+constexpr double kSlowestRate = 0.01;
+constexpr double kMostSeen = 1e6;
+// The same for a request's own weight, which fades.
+constexpr double kBiasRate = 0.06;
+constexpr double kBiasKept = 0.99;
+// Nothing is certain: without this a lucky streak would draft to the limit.
+constexpr double kMaxChance = 0.985;
+// Until something is known, shares of what was seen are taken for this much too high.
+constexpr double kScoreTrust = 0.8;
+
+double logit(double chance) {
+  const double clamped = std::clamp(chance, 1e-3, 1 - 1e-3);
+  return std::log(clamped / (1 - clamped));
+}
+double sigmoid(double x) {
+  return 1 / (1 + std::exp(-x));
+}
+
+// What is known of a node's parent's continuations: texts propose it and no model was asked; both;
+// a model alone proposes it.
+enum Kind : size_t { kText, kBoth, kModelAlone, kKinds };
+
+constexpr auto kShares = std::to_array<double>({0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 0.97});
+constexpr size_t kShareBins = kShares.size() + 1;
+// By halves towards 0 and towards 1, where most are.
+constexpr size_t kLowBins = 7, kHighBins = 11;
+constexpr size_t kProbabilityBins = kLowBins + kHighBins;
+constexpr size_t kMatchBins = 14, kSeenBins = 6, kRankBins = 4, kDepthBins = 6;
+constexpr size_t kProposerSets = size_t{1} << kMaxProposers;
+
+// Where the weights of each property begin.
+constexpr size_t kByProposers = 0;
+constexpr size_t kByShare = kByProposers + kDraftSources * kProposerSets;
+constexpr size_t kByProbability = kByShare + kKinds * kShareBins;
+constexpr size_t kByMatch = kByProbability + kKinds * kProbabilityBins;
+constexpr size_t kBySeen = kByMatch + kKinds * kMatchBins;
+constexpr size_t kByRank = kBySeen + kKinds * kSeenBins;
+constexpr size_t kByDepth = kByRank + kKinds * kRankBins;
+// Of what a model has yet to draft: behind the text, later on, and by the token before it.
+constexpr size_t kAhead = kByDepth + kKinds * kDepthBins;
+constexpr size_t kAheadBins = 2 + kProbabilityBins;
+constexpr size_t kWeights = kAhead + kMaxModelDrafters * kAheadBins;
+
+size_t share_bin(double share) {
+  return static_cast<size_t>(std::ranges::lower_bound(kShares, share) - kShares.begin());
+}
+
+size_t probability_bin(double probability) {
+  if (probability < 0.5) {
+    const double halvings = -std::log2(std::max(probability, 1e-6)) - 1;  // 0 at a half
+    return kLowBins - 1 - std::min(kLowBins - 1, static_cast<size_t>(halvings));
+  }
+  const double halvings = -2 * std::log2(std::max(1 - probability, 1e-6)) - 2;
+  return kLowBins + std::min(kHighBins - 1, static_cast<size_t>(std::max(0.0, halvings)));
+}
+
+double middle_of_probability_bin(size_t bin) {
+  if (bin < kLowBins) return std::exp2(-(static_cast<double>(kLowBins - 1 - bin) + 1.5));
+  return 1 - std::exp2(-(static_cast<double>(bin - kLowBins) + 2.5) / 2);
+}
+
+size_t seen_bin(int n_seen) {
+  return static_cast<size_t>(n_seen <= 2 ? n_seen : n_seen <= 4 ? 3 : n_seen <= 8 ? 4 : 5);
+}
+
+size_t depth_bin(int depth) {
+  return static_cast<size_t>(depth <= 3 ? depth - 1 : depth <= 5 ? 3 : depth <= 9 ? 4 : 5);
+}
+
+// What the drafter makes of a node, if the text comes to its parent.
+double relative_score(const DraftTree& tree, int32_t node) {
+  const int32_t parent = tree[node].parent;
+  const double above = parent == kRoot ? 1.0 : static_cast<double>(tree[parent].score);
+  return above > 0 ? std::clamp(static_cast<double>(tree[node].score) / above, 0.0, 1.0) : 0.0;
+}
+
+bool has_text(const DraftNode& node) {
+  return node.proposers % text_bit(kMaxTextDrafters) != 0;
+}
+
+Kind kind_of(const DraftNode& node) {
+  if (!has_text(node)) return kModelAlone;
+  return node.probability >= 0 ? kBoth : kText;
+}
+
+double worth(const DraftNode& node) {
+  return node.probability >= 0 ? node.probability : node.score;
+}
+
+int rank_of(const DraftTree& tree, int32_t node) {
+  int n_better = 0;
+  for (int32_t other = tree.first_child(tree[node].parent); other != DraftTree::kNone;
+       other = tree.next_sibling(other)) {
+    const double difference = worth(tree[other]) - worth(tree[node]);
+    n_better += difference > 0 || (difference == 0 && other < node) ? 1 : 0;
+  }
+  return n_better;
+}
+
+}  // namespace
+
+struct AcceptanceModel::Features {
+  std::array<size_t, 7> weights;
+  size_t n = 0;
+  void add(size_t weight) { weights[n++] = weight; }
+};
+
+void ProposedTree::clear() {
+  tree.clear();
+  spine.clear();
+}
+
+AcceptanceModel::AcceptanceModel() : weights_(kWeights) {
+  // What drafters say of their proposals is the first guess.
+  for (size_t bin = 0; bin < kShareBins; ++bin) {
+    const double low = bin == 0 ? 0 : kShares[bin - 1];
+    const double high = bin == kShares.size() ? 1 : kShares[bin];
+    weights_[kByShare + kText * kShareBins + bin].value = logit(kScoreTrust * (low + high) / 2);
+  }
+  for (size_t bin = 0; bin < kProbabilityBins; ++bin) {
+    const double middle = middle_of_probability_bin(bin);
+    for (const Kind kind : {kBoth, kModelAlone}) {
+      weights_[kByProbability + kind * kProbabilityBins + bin].value = logit(middle);
+    }
+    for (size_t model = 0; model < kMaxModelDrafters; ++model) {
+      weights_[kAhead + model * kAheadBins + 2 + bin].value = logit(0.3 + 0.5 * middle);
+    }
+  }
+  for (size_t model = 0; model < kMaxModelDrafters; ++model) {
+    for (const size_t which : {0, 1}) weights_[kAhead + model * kAheadBins + which].value = logit(0.7);
+  }
+}
+
+AcceptanceModel::Features AcceptanceModel::features_of(const DraftTree& tree, int32_t index) const {
+  const DraftNode& node = tree[index];
+  const Kind kind = kind_of(node);
+  const int depth = tree.depth(index);
+  Features features;
+  features.add(kByProposers + static_cast<size_t>(node.source) * kProposerSets +
+               node.proposers % kProposerSets);
+  features.add(kByRank + kind * kRankBins +
+               std::min(kRankBins - 1, static_cast<size_t>(rank_of(tree, index))));
+  features.add(kByDepth + kind * kDepthBins + depth_bin(depth));
+  if (kind != kText) {
+    features.add(kByProbability + kind * kProbabilityBins + probability_bin(node.probability));
+  }
+  if (kind != kModelAlone) {
+    // Every token that the text took since lengthens the match.
+    const int match = std::max(0, node.match_length + depth - 1);
+    features.add(kByShare + kind * kShareBins + share_bin(relative_score(tree, index)));
+    features.add(kByMatch + kind * kMatchBins + std::min(kMatchBins - 1, static_cast<size_t>(match)));
+    features.add(kBySeen + kind * kSeenBins + seen_bin(std::max(0, node.n_seen)));
+  }
+  return features;
+}
+
+double AcceptanceModel::chance_of(const Features& features, double bias) const {
+  double sum = bias;
+  for (size_t i = 0; i < features.n; ++i) sum += weights_[features.weights[i]].value;
+  return std::min(sigmoid(sum), kMaxChance);
+}
+
+void AcceptanceModel::learn(const Features& features, double error) {
+  for (size_t i = 0; i < features.n; ++i) {
+    Weight& weight = weights_[features.weights[i]];
+    const double rate = kFirstRate / std::sqrt(1 + weight.n_seen / kRateMemory);
+    weight.value += std::max(kSlowestRate, rate) * error;
+    weight.n_seen = std::min(weight.n_seen + 1, kMostSeen);
+  }
+}
+
+double AcceptanceModel::chance(const DraftTree& tree, int32_t node,
+                               const RequestAcceptance& request) const {
+  return chance_of(features_of(tree, node), bias_of(tree[node], request));
+}
+
+void AcceptanceModel::estimate(const DraftTree& tree, const RequestAcceptance& request,
+                               std::vector<double>& chances) const {
+  chances.resize(static_cast<size_t>(tree.size()));
+  for (int32_t node = 0; node < tree.size(); ++node) {
+    const int32_t parent = tree[node].parent;
+    const double above = parent == kRoot ? 1.0 : chances[static_cast<size_t>(parent)];
+    chances[static_cast<size_t>(node)] = above * chance(tree, node, request);
+  }
+}
+
+AcceptanceModel::Ahead AcceptanceModel::ahead(const ProposedTree& proposed, size_t model,
+                                              const RequestAcceptance& request) const {
+  const size_t first = kAhead + model * kAheadBins;
+  size_t next = first;
+  if (!proposed.spine.empty()) {
+    next += 2 + probability_bin(proposed.tree[proposed.spine.back()].probability);
+  }
+  const auto chance_at = [&](size_t weight) {
+    return std::min(sigmoid(weights_[weight].value + request.model_bias_), kMaxChance);
+  };
+  return {.next = chance_at(next), .later = chance_at(first + 1)};
+}
+
+double AcceptanceModel::n_known(size_t model) const {
+  const size_t first = kAhead + model * kAheadBins;
+  return weights_[first].n_seen + weights_[first + 1].n_seen;
+}
+
+void AcceptanceModel::propose(const ProposedTree& proposed, RequestAcceptance& request) {
+  if (proposed.tree.empty()) return;  // what was proposed before may still come
+  request.proposed_ = proposed;
+  request.at_ = kRoot;
+}
+
+void AcceptanceModel::observe(std::span<const TokenId> tokens, RequestAcceptance& request) {
+  for (const TokenId token : tokens) {
+    if (request.at_ == RequestAcceptance::kNowhere) return;
+    observe_spine(token, request);
+    observe_children(token, request);
+    request.at_ =
+        request.proposed_.tree.find_child(request.at_, token).value_or(RequestAcceptance::kNowhere);
+  }
+}
+
+void AcceptanceModel::observe_children(TokenId token, RequestAcceptance& request) {
+  const DraftTree& tree = request.proposed_.tree;
+  double text_error = 0, model_error = 0;
+  for (int32_t child = tree.first_child(request.at_); child != DraftTree::kNone;
+       child = tree.next_sibling(child)) {
+    const Features features = features_of(tree, child);
+    const bool is_taken = tree[child].token == token;
+    const double error = (is_taken ? 1 : 0) - chance_of(features, bias_of(tree[child], request));
+    learn(features, error);
+    (tree[child].probability >= 0 ? model_error : text_error) += error;
+  }
+  if (tree.n_children(request.at_) == 0) return;
+  request.text_bias_ = kBiasKept * request.text_bias_ + kBiasRate * text_error;
+  request.model_bias_ = kBiasKept * request.model_bias_ + kBiasRate * model_error;
+}
+
+// What was to be expected of the spine's next token before it was drafted.
+void AcceptanceModel::observe_spine(TokenId token, RequestAcceptance& request) {
+  const auto& [tree, spine, model] = request.proposed_;
+  const auto at = static_cast<size_t>(tree.depth(request.at_));
+  if (at >= spine.size() || (at > 0 && spine[at - 1] != request.at_)) return;
+  const bool is_taken = tree[spine[at]].token == token;
+  const size_t first = kAhead + model * kAheadBins;
+  if (at > 0) {
+    learn_next(first + 1, request.model_bias_, is_taken);
+    learn_next(first + 2 + probability_bin(tree[spine[at - 1]].probability), request.model_bias_,
+               is_taken);
+  } else {
+    learn_next(first, request.model_bias_, is_taken);
+  }
+}
+
+void AcceptanceModel::learn_next(size_t weight, double bias, bool is_taken) {
+  Weight& known = weights_[weight];
+  const double rate = std::max(0.03, 1 / (1 + known.n_seen / 4));
+  known.value += rate * ((is_taken ? 1 : 0) - sigmoid(known.value + bias));
+  known.n_seen = std::min(known.n_seen + 1, kMostSeen);
+}
+
+std::vector<float> AcceptanceModel::learnt() const {
+  std::vector<float> numbers;
+  for (const Weight& weight : weights_) {
+    numbers.push_back(static_cast<float>(weight.value));
+    numbers.push_back(static_cast<float>(weight.n_seen));
+  }
+  return numbers;
+}
+
+bool AcceptanceModel::restore(std::span<const float> learnt) {
+  if (learnt.size() != 2 * weights_.size()) return false;
+  if (!std::ranges::all_of(learnt, [](float x) { return std::isfinite(x); })) return false;
+  for (size_t i = 0; i < weights_.size(); ++i) {
+    weights_[i] = {.value = learnt[2 * i], .n_seen = std::max(0.0f, learnt[2 * i + 1])};
+  }
+  return true;
+}
+
+}  // namespace forerun

@@ -1,0 +1,105 @@
+// How likely the text takes a drafted token: learnt from what became of earlier ones.
+//
+// Drafters score their proposals, but a score of one drafter means something else than that of
+// another, and than the truth: it depends on the text. This is a logistic regression over what is
+// known of a node: who proposed it (agreement counts), its share among what was seen, how often that
+// was, the length of the match, its depth and rank among siblings, and what a model that drafts says
+// of it, each cut into bins that have a weight. A request has a weight of its own: its drafts do
+// better or worse than others'. Rates of learning never fall to nothing, so that it follows when
+// the text changes.
+//
+// It learns from every proposal, verified or not: what was not verified is compared with
+// the tokens that the text then gets. So it knows what speculation would bring while none
+// is done.
+//
+// Not thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "core/ids.h"
+#include "tree/draft_tree.h"
+
+namespace forerun {
+
+// Who proposes what: a bit of DraftNode::proposers for each drafter.
+constexpr size_t kMaxTextDrafters = 2;
+constexpr size_t kMaxModelDrafters = kMaxProposers - kMaxTextDrafters;
+constexpr uint8_t text_bit(size_t drafter) {
+  return static_cast<uint8_t>(1u << drafter);
+}
+constexpr uint8_t model_bit(size_t drafter) {
+  return static_cast<uint8_t>(1u << (kMaxTextDrafters + drafter));
+}
+
+// A tree of proposals. The path that a model drafted, if one did, is its spine.
+struct ProposedTree {
+  DraftTree tree;
+  std::vector<int32_t> spine = {};
+  size_t model = 0;  // that drafted it
+
+  void clear();
+};
+
+// One request's drafts: how they do, and the latest of them.
+class RequestAcceptance {
+ private:
+  friend class AcceptanceModel;
+  double text_bias_ = 0;
+  double model_bias_ = 0;
+  ProposedTree proposed_;
+  int32_t at_ = kNowhere;  // the node that the text has come to
+  static constexpr int32_t kNowhere = DraftTree::kNone;
+};
+
+class AcceptanceModel {
+ public:
+  AcceptanceModel();
+
+  // The chance that the text takes a node, if it comes to the parent.
+  double chance(const DraftTree& tree, int32_t node, const RequestAcceptance& request) const;
+  // That it takes each node of `tree`, parents before children.
+  void estimate(const DraftTree& tree, const RequestAcceptance& request,
+                std::vector<double>& chances) const;
+  // That it takes a token which a model has yet to draft, if it comes to the end of the spine: the next
+  // one, and each of those after that.
+  struct Ahead {
+    double next;
+    double later;
+  };
+  Ahead ahead(const ProposedTree& proposed, size_t model, const RequestAcceptance& request) const;
+  // How many tokens of this model were compared with the text's.
+  double n_known(size_t model) const;
+
+  // The request's text stands at the root of the tree.
+  static void propose(const ProposedTree& proposed, RequestAcceptance& request);
+  // The text went on with `tokens`.
+  void observe(std::span<const TokenId> tokens, RequestAcceptance& request);
+
+  // What was learnt, as numbers that another run can begin with. restore: false if they are of
+  // another version of this.
+  std::vector<float> learnt() const;
+  bool restore(std::span<const float> learnt);
+
+ private:
+  struct Weight {
+    double value = 0;
+    double n_seen = 0;
+  };
+  struct Features;
+  Features features_of(const DraftTree& tree, int32_t node) const;
+  double chance_of(const Features& features, double bias) const;
+  void learn(const Features& features, double error);
+  void learn_next(size_t weight, double bias, bool is_taken);
+  void observe_children(TokenId token, RequestAcceptance& request);
+  void observe_spine(TokenId token, RequestAcceptance& request);
+  double bias_of(const DraftNode& node, const RequestAcceptance& request) const {
+    return node.probability >= 0 ? request.model_bias_ : request.text_bias_;
+  }
+
+  std::vector<Weight> weights_;
+};
+
+}  // namespace forerun

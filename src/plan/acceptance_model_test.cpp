@@ -1,0 +1,185 @@
+#include "plan/acceptance_model.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+namespace forerun {
+namespace {
+
+// A chain of tokens 1, 2, 3, ... that the drafter is sure of.
+ProposedTree chain(int n, DraftSource source = DraftSource::kInput, int match_length = 3) {
+  ProposedTree proposed;
+  DraftTree& tree = proposed.tree;
+  for (int32_t i = 0; i < n; ++i) {
+    tree.add({.token = TokenId{i + 1},
+              .parent = i - 1,
+              .score = 0.95f,
+              .source = source,
+              .match_length = match_length});
+  }
+  return proposed;
+}
+
+double first_chance(const AcceptanceModel& model, const ProposedTree& proposed,
+                    const RequestAcceptance& request) {
+  std::vector<double> chances;
+  model.estimate(proposed.tree, request, chances);
+  return chances.front();
+}
+
+TEST(AcceptanceModel, LearnsHowOftenDraftsAreRight) {
+  for (const double truth : {0.1, 0.5, 0.9}) {
+    AcceptanceModel model;
+    RequestAcceptance request;
+    const ProposedTree tree = chain(1);
+    std::mt19937 random(3);
+    double mean = 0;
+    for (int i = 0; i < 600; ++i) {
+      AcceptanceModel::propose(tree, request);
+      const TokenId token{std::uniform_real_distribution(0.0, 1.0)(random) < truth ? 1 : 99};
+      model.observe({&token, 1}, request);
+      if (i >= 200) mean += first_chance(model, tree, request) / 400;
+    }
+    EXPECT_NEAR(mean, truth, 0.08);
+  }
+}
+
+TEST(AcceptanceModel, KeepsSourcesAndMatchesApart) {
+  AcceptanceModel model;
+  RequestAcceptance request;
+  const TokenId right{1}, wrong{99};
+  for (int i = 0; i < 200; ++i) {
+    AcceptanceModel::propose(chain(1, DraftSource::kInput, 5), request);
+    model.observe({&right, 1}, request);
+    AcceptanceModel::propose(chain(1, DraftSource::kInput, 1), request);
+    model.observe({&wrong, 1}, request);
+    AcceptanceModel::propose(chain(1, DraftSource::kDatastore, 5), request);
+    model.observe({&wrong, 1}, request);
+  }
+  EXPECT_GT(first_chance(model, chain(1, DraftSource::kInput, 5), request), 0.7);
+  EXPECT_LT(first_chance(model, chain(1, DraftSource::kInput, 1), request), 0.3);
+  EXPECT_LT(first_chance(model, chain(1, DraftSource::kDatastore, 5), request), 0.3);
+}
+
+TEST(AcceptanceModel, ComparesProposalsWithTextThatComesLater) {
+  AcceptanceModel model;
+  RequestAcceptance request;
+  const ProposedTree tree = chain(3);
+  const double before = first_chance(model, tree, request);
+  for (int i = 0; i < 50; ++i) {
+    AcceptanceModel::propose(tree, request);
+    // One token at a time, as when nothing is verified; empty proposals in between.
+    for (const TokenId token : {TokenId{1}, TokenId{2}, TokenId{3}}) {
+      model.observe({&token, 1}, request);
+      AcceptanceModel::propose({}, request);
+    }
+  }
+  std::vector<double> chances;
+  model.estimate(tree.tree, request, chances);
+  EXPECT_GT(chances[0], before);
+  EXPECT_GT(chances[2], 0.75) << "all three were right every time";
+  EXPECT_LE(chances[2], chances[1]);
+  EXPECT_LE(chances[1], chances[0]);
+}
+
+TEST(AcceptanceModel, TellsRequestsApart) {
+  AcceptanceModel model;
+  RequestAcceptance good, bad;
+  const ProposedTree tree = chain(1);
+  const TokenId right{1}, wrong{99};
+  for (int i = 0; i < 40; ++i) {
+    AcceptanceModel::propose(tree, good);
+    model.observe({&right, 1}, good);
+    AcceptanceModel::propose(tree, bad);
+    model.observe({&wrong, 1}, bad);
+  }
+  EXPECT_GT(first_chance(model, tree, good), 2 * first_chance(model, tree, bad));
+  // The text changes: what the request's drafts are worth follows.
+  for (int i = 0; i < 60; ++i) {
+    AcceptanceModel::propose(tree, bad);
+    model.observe({&right, 1}, bad);
+  }
+  EXPECT_GT(first_chance(model, tree, bad), 0.6);
+}
+
+// 1 of 1 is not 20 of 20.
+TEST(AcceptanceModel, KnowsHowOftenSomethingWasSeen) {
+  AcceptanceModel model;
+  RequestAcceptance request;
+  ProposedTree once, often;
+  once.tree.add({.token = TokenId{1}, .score = 0.95f, .match_length = 3, .n_seen = 1});
+  often.tree.add({.token = TokenId{1}, .score = 0.95f, .match_length = 3, .n_seen = 20});
+  const TokenId right{1}, wrong{99};
+  for (int i = 0; i < 300; ++i) {
+    AcceptanceModel::propose(once, request);
+    model.observe({i % 2 == 0 ? &right : &wrong, 1}, request);
+    AcceptanceModel::propose(often, request);
+    model.observe({&right, 1}, request);
+  }
+  EXPECT_NEAR(first_chance(model, once, request), 0.5, 0.12);
+  EXPECT_GT(first_chance(model, often, request), 0.85);
+}
+
+// A tree in which a model drafted a chain of two tokens with these probabilities.
+ProposedTree drafted(double first, double second) {
+  ProposedTree proposed;
+  for (const double probability : {first, second}) {
+    const int32_t end = proposed.spine.empty() ? kRoot : proposed.spine.back();
+    const int32_t node = proposed.tree.add({.token = TokenId{1},
+                                            .parent = end,
+                                            .score = 0.5f,
+                                            .source = DraftSource::kModel,
+                                            .probability = static_cast<float>(probability),
+                                            .proposers = model_bit(0)});
+    proposed.spine.push_back(node);
+  }
+  return proposed;
+}
+
+TEST(AcceptanceModel, LearnsWhatAModelsProbabilitiesMean) {
+  AcceptanceModel model;
+  RequestAcceptance request;
+  EXPECT_NEAR(first_chance(model, drafted(0.9, 0.9), request), 0.9, 0.05) << "what it says, at first";
+  EXPECT_EQ(model.n_known(0), 0);
+  const TokenId right{1}, wrong{99};
+  // Right where it is sure, wrong where it is not, and sure of nothing behind that.
+  for (int i = 0; i < 300; ++i) {
+    const bool is_sure = i % 2 == 0;
+    AcceptanceModel::propose(is_sure ? drafted(0.99, 0.99) : drafted(0.6, 0.6), request);
+    const TokenId tokens[] = {right, is_sure ? right : wrong};
+    model.observe(tokens, request);
+  }
+  std::vector<double> sure, unsure;
+  model.estimate(drafted(0.99, 0.99).tree, request, sure);
+  model.estimate(drafted(0.6, 0.6).tree, request, unsure);
+  EXPECT_GT(sure[1], 0.85);
+  EXPECT_LT(unsure[1], 0.5);
+  ProposedTree after_sure = drafted(0.99, 0.99), after_unsure = drafted(0.6, 0.6);
+  EXPECT_GT(model.ahead(after_sure, 0, request).next, model.ahead(after_unsure, 0, request).next + 0.3);
+  EXPECT_GT(model.ahead({}, 0, request).next, 0.8) << "the first token was always right";
+  EXPECT_EQ(model.n_known(0), 600);
+  EXPECT_EQ(model.n_known(1), 0) << "of the other model nothing is known";
+}
+
+TEST(AcceptanceModel, GoesOnFromWhatWasLearnt) {
+  AcceptanceModel model;
+  RequestAcceptance request;
+  const TokenId wrong{99};
+  for (int i = 0; i < 200; ++i) {
+    AcceptanceModel::propose(chain(1), request);
+    model.observe({&wrong, 1}, request);
+  }
+  AcceptanceModel later;
+  ASSERT_TRUE(later.restore(model.learnt()));
+  EXPECT_NEAR(first_chance(later, chain(1), {}), first_chance(model, chain(1), {}), 1e-4);
+  EXPECT_LT(first_chance(later, chain(1), {}), 0.2);
+  std::vector<float> other = model.learnt();
+  other.pop_back();
+  EXPECT_FALSE(later.restore(other));
+  other.push_back(std::numeric_limits<float>::quiet_NaN());
+  EXPECT_FALSE(later.restore(other));
+}
+
+}  // namespace
+}  // namespace forerun

@@ -1,0 +1,186 @@
+#include "plan/cost_planner.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/check.h"
+#include "core/stopwatch.h"
+
+namespace forerun {
+namespace {
+
+// Of a text drafter's tree. More than ever pay: choosing is cheaper than looking again.
+constexpr int kTextNodes = 48;
+// How much more than its row costs a node must bring: estimates are rough.
+constexpr double kMargin = 1.03;
+// Looking texts up that takes less than this part of a pass is always worth it.
+constexpr double kCheapLookup = 0.02;
+// What is learnt from fewer is not worth keeping.
+constexpr int64_t kEnoughTokens = 100;
+
+}  // namespace
+
+CostPlanner::CostPlanner(DrafterSet given, const PassCosts& costs)
+    : Planner(std::move(given)), costs_(costs), models_(drafters(), costs, acceptance_) {
+  CHECK(drafters().texts.size() <= kMaxTextDrafters && drafters().models.size() <= kMaxModelDrafters);
+}
+
+void CostPlanner::plan(std::span<const PlanJob> jobs, const PassLoad& load) {
+  settle();
+  load_ = load;
+  worth_ = {.n_requests = load.n_decoding, .n_rows = load.n_decoding + load.n_prompt_rows};
+  worth_.plain_seconds = costs_.rows(load.n_decoding);
+  // Requests that others plan for get a token each.
+  double speed = load.n_decoding - static_cast<double>(jobs.size());
+  for (const PlanJob& job : jobs) {
+    worth_.plain_seconds += costs_.attention(1, job.request->n_context());
+    speed += job.request->speed.speedup(usual_speed_.speedup(1));
+  }
+  worth_.tokens_per_second = speed / worth_.plain_seconds;
+  for (const PlanJob& job : jobs) {
+    job.request->is_planned = true;
+    propose_texts(job);
+  }
+  models_.draft(jobs, worth_);
+  for (const PlanJob& job : jobs)
+    AcceptanceModel::propose(job.request->proposed, job.request->acceptance);
+  choose(jobs);
+}
+
+void CostPlanner::propose_texts(const PlanJob& job) {
+  RequestPlan& request = *job.request;
+  request.proposed.clear();
+  if (looks_up_) {
+    const Stopwatch watch;
+    const DraftLimits limits{.max_nodes = kTextNodes, .max_depth = job.limits.max_depth};
+    for (size_t i = 0; i < request.texts.size(); ++i) {
+      part_.clear();
+      request.texts[i]->draft(limits, part_);
+      request.proposed.tree.merge(part_, text_bit(i));
+    }
+    lookup_seconds_ += watch.seconds();
+  }
+  acceptance_.estimate(request.proposed.tree, request.acceptance, request.chances);
+}
+
+void CostPlanner::choose(std::span<const PlanJob> jobs) {
+  const int n_fixed = list_candidates(jobs);
+  const size_t n_best = n_worth_verifying(jobs, n_fixed);
+  for (size_t k = 0; k < n_best; ++k) {
+    keep_[candidates_[k].job][static_cast<size_t>(candidates_[k].node)] = true;
+  }
+  for (size_t i = 0; i < jobs.size(); ++i) {
+    RequestPlan& request = *jobs[i].request;
+    if (request.drafted.has_distributions()) {
+      *jobs[i].tree = request.drafted;
+    } else {
+      *jobs[i].tree = request.proposed.tree;
+      jobs[i].tree->prune(keep_[i]);
+    }
+  }
+}
+
+int CostPlanner::list_candidates(std::span<const PlanJob> jobs) {
+  candidates_.clear();
+  keep_.resize(std::max(keep_.size(), jobs.size()));
+  int n_fixed = worth_.n_rows;
+  for (size_t i = 0; i < jobs.size(); ++i) {
+    RequestPlan& request = *jobs[i].request;
+    DraftTree& tree = request.proposed.tree;
+    if (jobs[i].limits.is_chain && !tree.empty()) {
+      tree.prune_to_chain(request.chances);
+      acceptance_.estimate(tree, request.acceptance, request.chances);
+    }
+    keep_[i].assign(static_cast<size_t>(tree.size()), false);
+    // A drawn token that is dropped for being unlikely is lost to the text: rules that
+    // compare distributions take it for one that was never drawn.
+    if (request.drafted.has_distributions()) {
+      n_fixed += request.drafted.size();
+      continue;
+    }
+    for (int32_t node = 0; node < tree.size(); ++node) {
+      candidates_.push_back(
+          {.chance = request.chances[static_cast<size_t>(node)], .job = i, .node = node});
+    }
+  }
+  // Parents before children where chances are equal.
+  std::ranges::sort(candidates_, [](const Candidate& a, const Candidate& b) {
+    if (a.chance != b.chance) return a.chance > b.chance;
+    return a.job != b.job ? a.job < b.job : a.node < b.node;
+  });
+  // No tree is larger than its request has room for.
+  n_kept_.assign(jobs.size(), 0);
+  std::erase_if(candidates_, [&](const Candidate& candidate) {
+    return ++n_kept_[candidate.job] > jobs[candidate.job].limits.max_nodes;
+  });
+  return n_fixed;
+}
+
+// A child's chance is never above its parent's, so that every beginning of the list is a forest.
+size_t CostPlanner::n_worth_verifying(std::span<const PlanJob> jobs, int n_fixed) {
+  n_kept_.assign(jobs.size(), 0);
+  const double price = kMargin * worth_.tokens_per_second;
+  const double first = costs_.rows(n_fixed);
+  double expected = 0, attention = 0, best = 0;
+  size_t n_best = 0;
+  for (size_t k = 0; k < candidates_.size(); ++k) {
+    const Candidate& candidate = candidates_[k];
+    const PlanJob& job = jobs[candidate.job];
+    const int n_rows = ++n_kept_[candidate.job];
+    attention += costs_.attention(n_rows + 1, job.request->n_context()) -
+                 costs_.attention(n_rows, job.request->n_context());
+    expected += candidate.chance;
+    const double seconds = costs_.rows(n_fixed + static_cast<int>(k) + 1) - first + attention;
+    const double gain = expected - price * seconds;
+    if (gain > best) {
+      best = gain;
+      n_best = k + 1;
+    }
+  }
+  return n_best;
+}
+
+void CostPlanner::observe(const PassCost& cost) {
+  const int n_requests = cost.load.n_decoding;
+  const int n_rows = cost.n_rows - cost.load.n_prompt_rows;
+  // As costs are known: what else the machine does says nothing of drafts.
+  const auto seconds = [&](int n) {
+    return costs_.rows(n) + costs_.attention(std::max(1, n / n_requests), cost.n_context);
+  };
+  last_ = {.seconds = seconds(n_rows) + cost.draft_seconds,
+           .plain_seconds = seconds(n_requests),
+           .n_requests = n_requests,
+           .n_tokens = 0};
+}
+
+void CostPlanner::append(RequestPlan& request, std::span<const TokenId> tokens) {
+  const auto n_tokens = static_cast<int>(tokens.size());
+  if (std::exchange(request.is_planned, false)) {
+    const double n_plain = last_.seconds / last_.plain_seconds;
+    request.speed.add(n_tokens, n_plain);
+    usual_speed_.add(n_tokens, n_plain);
+    last_.n_tokens += n_tokens;
+  }
+  acceptance_.observe(tokens, request.acceptance);
+  n_tokens_ += n_tokens;
+  const Stopwatch watch;
+  Planner::append(request, tokens);
+  lookup_seconds_ += watch.seconds();
+}
+
+std::vector<float> CostPlanner::learnt() const {
+  return n_tokens_ >= kEnoughTokens ? acceptance_.learnt() : std::vector<float>{};
+}
+
+// Of the pass before this one, whose tokens are all known now.
+void CostPlanner::settle() {
+  const bool is_cheap = lookup_seconds_ < kCheapLookup * last_.seconds;
+  if (looks_up_ && last_.n_tokens > 0 && !is_cheap) {
+    account_.add(last_.seconds, last_.plain_seconds, last_.n_requests, last_.n_tokens);
+  }
+  last_.n_tokens = 0;
+  lookup_seconds_ = 0;
+  looks_up_ = account_.wants_drafts();
+}
+
+}  // namespace forerun

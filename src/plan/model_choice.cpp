@@ -1,0 +1,215 @@
+#include "plan/model_choice.h"
+
+#include <algorithm>
+#include <array>
+
+namespace forerun {
+namespace {
+
+// So many further tokens are looked at: before a draft, and behind each of its tokens. The cost of
+// rows has steps, so that one more token may not pay where three do.
+constexpr int kMostTokens = 16;
+constexpr int kFewTokens = 6;
+// How much more than it costs a draft must bring to be begun: estimates are rough.
+constexpr double kMargin = 1.05;
+// Of the tokens that a model did not draw: which join the proposals, and behind which draws none do.
+constexpr size_t kSiblings = 4;
+constexpr double kLeastSibling = 0.04;
+constexpr double kSureToken = 0.92;
+// Drafts that are made to see whether they would pay: how long, and how rarely.
+constexpr int kTryTokens = 2;
+constexpr int kFirstPause = 16;
+constexpr int kMaxPause = 1024;
+// Reading the text for such a draft may take this part of the time since the last one; for the
+// first drafts of all, of what is left of the answer. Drafts are known after so many tokens.
+constexpr double kStake = 0.05;
+constexpr double kKnownTokens = 16;
+
+using Coverage = std::array<double, kMostTokens>;
+
+// The chance that the text takes one of the proposals so many levels below `node`.
+void add_coverage(const ProposedTree& proposed, std::span<const double> chances, int32_t node, int level,
+                  Coverage& covered) {
+  if (level >= kMostTokens) return;
+  for (int32_t child = proposed.tree.first_child(node); child != DraftTree::kNone;
+       child = proposed.tree.next_sibling(child)) {
+    covered[static_cast<size_t>(level)] += chances[static_cast<size_t>(child)];
+    add_coverage(proposed, chances, child, level + 1, covered);
+  }
+}
+
+}  // namespace
+
+// Follows a chain while it grows: each of its tokens joins the proposals, and says whether another
+// one pays.
+class ModelChoice::ChainRule final : public RequestStoppingRule {
+ public:
+  ChainRule(ModelChoice& choice, RequestPlan& request, const Offer& offer, const PassWorth& worth,
+            bool is_trial)
+      : choice_(choice), request_(request), offer_(offer), worth_(worth), is_trial_(is_trial) {
+    if (compares()) request.proposed.clear();
+    request.proposed.spine.clear();
+    request.proposed.model = offer.model;
+  }
+
+  bool goes_on(const DraftedToken& token) override {
+    join(token);
+    choice_.acceptance_.estimate(request_.proposed.tree, request_.acceptance, request_.chances);
+    return is_trial_ || choice_.gain_of(offer_, request_, worth_, kFewTokens) > 0;
+  }
+
+  bool compares() const { return request_.request().compares_distributions(); }
+  RequestPlan& request() { return request_; }
+
+ private:
+  void join(const DraftedToken& token) {
+    auto& [tree, spine, model] = request_.proposed;
+    const int32_t end = spine.empty() ? kRoot : spine.back();
+    const uint8_t bit = model_bit(model);
+    const auto probability_of = [&](TokenId id) {
+      return token.sums.probability(token.logits[static_cast<size_t>(to_int(id))]);
+    };
+    const auto add = [&](TokenId id, double probability) {
+      const double above = end == kRoot ? 1.0 : static_cast<double>(tree[end].score);
+      return tree.add({.token = id,
+                       .parent = end,
+                       .score = static_cast<float>(above * probability),
+                       .source = DraftSource::kModel,
+                       .proposers = bit});
+    };
+    const auto known = tree.find_child(end, token.token);
+    const int32_t drawn = known ? *known : add(token.token, token.probability);
+    tree.add_proposer(drawn, bit);
+    if (!compares() && token.probability < kSureToken) {
+      select_top(token.logits, kSiblings, choice_.selection_, choice_.likeliest_);
+      for (const ScoredToken& likely : choice_.likeliest_) {
+        const double probability = token.sums.probability(likely.logit);
+        if (probability < kLeastSibling) break;
+        if (!tree.find_child(end, likely.token)) add(likely.token, probability);
+      }
+    }
+    for (int32_t child = tree.first_child(end); child != DraftTree::kNone;
+         child = tree.next_sibling(child)) {
+      tree.set_probability(child, probability_of(tree[child].token));
+    }
+    spine.push_back(drawn);
+  }
+
+  ModelChoice& choice_;
+  RequestPlan& request_;
+  const Offer offer_;
+  const PassWorth& worth_;
+  bool is_trial_;
+};
+
+ModelChoice::ModelChoice(const DrafterSet& drafters, const PassCosts& costs,
+                         const AcceptanceModel& acceptance)
+    : drafters_(drafters), costs_(costs), acceptance_(acceptance), trials_(drafters.models.size()) {}
+
+ModelChoice::~ModelChoice() = default;
+
+void ModelChoice::draft(std::span<const PlanJob> jobs, const PassWorth& worth) {
+  rules_.clear();
+  std::vector<std::vector<ModelDraftJob>> wanted(drafters_.models.size());
+  for (const PlanJob& job : jobs) {
+    RequestPlan& request = *job.request;
+    request.drafted.clear();
+    request.proposed.spine.clear();
+    const auto offer = best_offer(request, worth);
+    if (!offer) continue;
+    rules_.push_back(std::make_unique<ChainRule>(*this, request, *offer, worth, offer->is_trial));
+    DraftLimits limits = job.limits;
+    if (offer->is_trial) limits.max_depth = std::min(limits.max_depth, kTryTokens);
+    request.hint = request.proposed.tree;
+    request.hint_chances = request.chances;
+    wanted[offer->model].push_back({.drafter = request.models[offer->model].get(),
+                                    .plan = offer->plan,
+                                    .limits = limits,
+                                    .tree = &request.drafted,
+                                    .n_requests = worth.n_requests,
+                                    .rule = rules_.back().get(),
+                                    .hint = &request.hint,
+                                    .hint_chances = request.hint_chances});
+  }
+  for (size_t model = 0; model < wanted.size(); ++model) {
+    if (!wanted[model].empty()) drafters_.models[model]->draft(wanted[model]);
+  }
+}
+
+std::optional<ModelChoice::Offer> ModelChoice::best_offer(RequestPlan& request, const PassWorth& worth) {
+  std::optional<Offer> best, trial;
+  for (size_t model = 0; model < request.models.size(); ++model) {
+    auto plan = request.models[model]->plan();
+    if (!plan) continue;
+    Offer offer{.model = model, .plan = std::move(*plan)};
+    offer.token_seconds =
+        drafters_.models[model]->token_seconds(offer.plan, request.n_context(), worth.n_requests) /
+        worth.n_requests;
+    offer.gain = gain_of(offer, request, worth, kMostTokens);
+    if (offer.gain > 0 && may_read(offer, request, worth)) {
+      trials_[model] = {};
+      if (!best || offer.gain > best->gain) best = std::move(offer);
+    } else if (!trial && may_try(offer, request, worth)) {
+      offer.is_trial = true;
+      trial = std::move(offer);
+    }
+  }
+  return best ? std::move(best) : std::move(trial);
+}
+
+// The most that any number of further tokens brings, in tokens: what they are likely to add to the
+// text beside what is proposed there already, less what their time is worth. Where several requests
+// share the pass, all of them are thought to draft alike.
+double ModelChoice::gain_of(const Offer& offer, const RequestPlan& request, const PassWorth& worth,
+                            int n_most) const {
+  const ProposedTree& proposed = request.proposed;
+  const int32_t end = proposed.spine.empty() ? kRoot : proposed.spine.back();
+  const int depth = proposed.tree.depth(end);
+  const double reached = end == kRoot ? 1 : request.chances[static_cast<size_t>(end)];
+  Coverage covered{};
+  add_coverage(proposed, request.chances, end, 0, covered);
+  const AcceptanceModel::Ahead ahead = acceptance_.ahead(proposed, offer.model, request.acceptance);
+  const int n = worth.n_requests;
+  const auto pass_seconds = [&](int n_tokens) {
+    return costs_.rows(worth.n_rows + n * n_tokens) / n +
+           costs_.attention(n_tokens + 1, request.n_context());
+  };
+  const double margin = end == kRoot ? kMargin : 1;
+  const double before = pass_seconds(depth);
+  double best = -1, added = 0, chance = reached;
+  for (int k = 1; k <= n_most; ++k) {
+    chance *= k == 1 ? ahead.next : ahead.later;
+    added += std::max(0.0, chance - covered[static_cast<size_t>(k - 1)]);
+    const double seconds = k * offer.token_seconds + pass_seconds(depth + k) - before;
+    best = std::max(best, added - margin * worth.tokens_per_second * seconds);
+  }
+  return best;
+}
+
+bool ModelChoice::may_read(const Offer& offer, const RequestPlan& request,
+                           const PassWorth& worth) const {
+  const RequestModelDrafter& drafter = *request.models[offer.model];
+  // All requests wait while one reads.
+  const double seconds = worth.n_requests * drafter.seconds_to_read();
+  if (seconds <= 0) return true;
+  if (acceptance_.n_known(offer.model) < kKnownTokens) {
+    return seconds <= kStake * drafter.n_expected() * worth.plain_seconds;
+  }
+  const double n_steps = drafter.n_expected() / (2 + offer.gain);
+  return offer.gain * n_steps > worth.tokens_per_second * seconds;
+}
+
+// Where something else is better now, or reading is not worth it any more, nothing is to be learnt
+// about a model's drafts.
+bool ModelChoice::may_try(const Offer& offer, const RequestPlan& request, const PassWorth& worth) {
+  if (offer.gain > 0) return false;
+  Trials& trials = trials_[offer.model];
+  if (trials.pause == 0) trials.pause = kFirstPause;
+  trials.refused_seconds += worth.plain_seconds / worth.n_requests;
+  const double reading = request.models[offer.model]->seconds_to_read();
+  if (++trials.n_refusals <= trials.pause || reading > kStake * trials.refused_seconds) return false;
+  trials = {.n_refusals = 0, .refused_seconds = 0, .pause = std::min(2 * trials.pause, kMaxPause)};
+  return true;
+}
+
+}  // namespace forerun

@@ -1,0 +1,76 @@
+// Which model drafts for a request, if any, and how far.
+//
+// Drafts of a model cost passes, so they are decided on before they are made, and again after each
+// token: what the next few are likely to add to what texts propose there, against what drafting and
+// verifying them takes. While no model pays for a request, a short draft is made now and then, ever
+// more rarely, to see whether one would.
+//
+// A model with a cache of its own must read the text before it can draft. That is worth it where what
+// is left of the answer pays it back; and only a small part of the time is staked on a model of which
+// nothing is known.
+//
+// Not thread-safe.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "cost/pass_costs.h"
+#include "plan/acceptance_model.h"
+#include "plan/planner.h"
+
+namespace forerun {
+
+// What time is worth in the pass that is planned.
+struct PassWorth {
+  double tokens_per_second = 0;  // that all requests together get in the long run
+  double plain_seconds = 0;      // of a pass without drafts
+  int n_requests = 1;
+  int n_rows = 1;  // without drafts
+};
+
+class ModelChoice {
+ public:
+  // Both outlive it.
+  ModelChoice(const DrafterSet& drafters, const PassCosts& costs, const AcceptanceModel& acceptance);
+  ~ModelChoice();
+
+  // Lets models draft where that pays. What they draft joins each request's proposals; where
+  // distributions are compared, it takes their place.
+  void draft(std::span<const PlanJob> jobs, const PassWorth& worth);
+
+ private:
+  class ChainRule;
+  // What a model would draft.
+  struct Offer {
+    size_t model = 0;
+    DraftPlan plan;
+    double token_seconds = 0;  // of each request, if all draft
+    double gain = 0;           // tokens, less what the time it takes is worth
+    bool is_trial = false;     // to see what its drafts are worth
+  };
+  // When a model that does not pay is tried again.
+  struct Trials {
+    int n_refusals = 0;
+    double refused_seconds = 0;  // the steps of these
+    int pause = 0;               // refusals before the next try
+  };
+  std::optional<Offer> best_offer(RequestPlan& request, const PassWorth& worth);
+  double gain_of(const Offer& offer, const RequestPlan& request, const PassWorth& worth,
+                 int n_most) const;
+  bool may_read(const Offer& offer, const RequestPlan& request, const PassWorth& worth) const;
+  bool may_try(const Offer& offer, const RequestPlan& request, const PassWorth& worth);
+
+  const DrafterSet& drafters_;
+  const PassCosts& costs_;
+  const AcceptanceModel& acceptance_;
+  std::vector<Trials> trials_;  // per model
+
+  // Reused from pass to pass.
+  std::vector<std::unique_ptr<ChainRule>> rules_;
+  SelectionScratch selection_;
+  std::vector<ScoredToken> likeliest_;
+};
+
+}  // namespace forerun

@@ -1,0 +1,149 @@
+#include "plan/model_choice.h"
+
+#include <gtest/gtest.h>
+
+#include "draft/model/draft_model_fixture.h"
+#include "draft/model/layer_skipping.h"
+#include "plan/cost_planner.h"
+#include "plan/scripted_drafter.h"
+
+namespace forerun {
+namespace {
+
+using test::Script;
+using test::WrittenText;
+
+// A planner with a model that drafts for its own text, and with texts that say what they are told.
+class ModelChoiceTest : public test::DraftModelFixture {
+ protected:
+  std::unique_ptr<CostPlanner> planner(std::vector<Script*> scripts = {}) {
+    DrafterSet drafters = test::scripted(scripts);
+    drafters.models.push_back(
+        std::make_unique<DraftModelDrafter>(ChainOptions{.tokens = 12, .threshold = 0}, draft_));
+    return std::make_unique<CostPlanner>(std::move(drafters), costs_);
+  }
+
+  static DraftTree plan(CostPlanner& planner, RequestPlan& request) {
+    DraftTree tree;
+    const PlanJob job{.request = &request, .limits = {.max_nodes = 30, .max_depth = 12}, .tree = &tree};
+    planner.plan({&job, 1}, {.n_decoding = 1, .n_prompt_rows = 0});
+    planner.observe({.load = {.n_decoding = 1, .n_prompt_rows = 0},
+                     .n_rows = 1 + tree.size(),
+                     .n_context = request.n_context(),
+                     .draft_seconds = 2.6 * request.drafted.size()});
+    return tree;
+  }
+  static std::vector<TokenId> spine_of(const RequestPlan& request) {
+    std::vector<TokenId> tokens;
+    for (const int32_t node : request.proposed.spine)
+      tokens.push_back(request.proposed.tree[node].token);
+    return tokens;
+  }
+  // A short text, and what is drafted behind it taken for right, or for wrong.
+  void show(CostPlanner& planner, bool right, int n = 20) {
+    const auto request = planner.begin(short_text_);
+    for (int i = 0; i < n; ++i) {
+      plan(planner, *request);
+      std::vector<TokenId> tokens = spine_of(*request);
+      if (!right || tokens.empty()) tokens = {TokenId{299}};
+      planner.append(*request, tokens);
+    }
+  }
+
+  const WrittenText short_text_ = text_behind(3);
+};
+
+TEST_F(ModelChoiceTest, DraftsWhatPays) {
+  const auto planning = planner();
+  show(*planning, true);
+  const auto request = planning->begin(short_text_);
+  EXPECT_GT(plan(*planning, *request).size(), 3);
+  EXPECT_EQ(request->proposed.spine.size(), static_cast<size_t>(request->drafted.size()));
+}
+
+TEST_F(ModelChoiceTest, TriesAgainWhatDoesNotPayEverMoreRarely) {
+  const auto planning = planner();
+  show(*planning, false, 100);
+  const auto request = planning->begin(short_text_);
+  int n_drafts = 0, n_late = 0;
+  for (int i = 0; i < 600; ++i) {
+    plan(*planning, *request);
+    EXPECT_LE(request->drafted.size(), 2);
+    n_drafts += request->drafted.empty() ? 0 : 1;
+    n_late += i >= 300 && !request->drafted.empty() ? 1 : 0;
+    const TokenId wrong{299};
+    planning->append(*request, {&wrong, 1});
+  }
+  EXPECT_GT(n_drafts, 2);
+  EXPECT_LT(n_drafts, 20);
+  EXPECT_LT(n_late, n_drafts - n_late);
+}
+
+TEST_F(ModelChoiceTest, ALongTextIsNotReadForAModelThatNothingIsKnownOf) {
+  const auto planning = planner();
+  const WrittenText text = text_behind(100);
+  const auto request = planning->begin(text);
+  for (int i = 0; i < 30; ++i) EXPECT_TRUE(plan(*planning, *request).empty());
+  EXPECT_EQ(draft_->executor->n_passes(), 0);
+}
+
+TEST_F(ModelChoiceTest, ItIsReadForOneThatHasShownItself) {
+  const auto planning = planner();
+  show(*planning, true);
+  const WrittenText text = text_behind(100);
+  EXPECT_GT(plan(*planning, *planning->begin(text)).size(), 1);
+}
+
+TEST_F(ModelChoiceTest, ItIsNotReadForTheLastFewTokens) {
+  const auto planning = planner();
+  show(*planning, true);
+  WrittenText text = text_behind(100);
+  text.set_n_left(10);
+  EXPECT_TRUE(plan(*planning, *planning->begin(text)).empty());
+  text.set_n_left(1000);
+  EXPECT_FALSE(plan(*planning, *planning->begin(text)).empty());
+}
+
+// What texts propose already a model need not draft.
+TEST_F(ModelChoiceTest, CountsWhatItAddsToTexts) {
+  Script script;
+  const auto planning = planner({&script});
+  show(*planning, true);
+  // What the model would draft, proposed by texts that have been right so far.
+  const auto request = planning->begin(short_text_);
+  plan(*planning, *request);
+  std::vector<int> right;
+  for (const TokenId token : spine_of(*request)) right.push_back(to_int(token));
+  ASSERT_GT(right.size(), 3u);
+  planning->append(*request, {});
+  script.chains = {right};
+  int n_drafted = 0;
+  for (int i = 0; i < 60; ++i) {
+    plan(*planning, *request);
+    n_drafted = request->drafted.size();
+    std::vector<TokenId> tokens;
+    for (const int token : right) tokens.push_back(TokenId{token});
+    planning->append(*request, tokens);
+  }
+  EXPECT_EQ(n_drafted, 0);
+}
+
+// Texts that propose something else do not keep it from drafting, and what it says of their
+// proposals makes these less likely.
+TEST_F(ModelChoiceTest, SaysWhatItThinksOfTexts) {
+  Script script{.chains = {{298, 297}}, .scores = {0.5f}};
+  const auto planning = planner({&script});
+  show(*planning, true);
+  const auto request = planning->begin(short_text_);
+  const DraftTree tree = plan(*planning, *request);
+  ASSERT_FALSE(request->drafted.empty());
+  const DraftTree& all = request->proposed.tree;
+  const auto other = all.find_child(kRoot, TokenId{298});
+  ASSERT_TRUE(other);
+  EXPECT_GE(all[*other].probability, 0);
+  EXPECT_FALSE(tree.find_child(kRoot, TokenId{298})) << "next to impossible, says the model";
+  EXPECT_GT(tree.size(), 2);
+}
+
+}  // namespace
+}  // namespace forerun

@@ -1,0 +1,24 @@
+#include "plan/planner.h"
+
+namespace forerun {
+
+RequestPlan::RequestPlan(const DrafterSet& drafters, const RequestView& request) : request_(request) {
+  for (const auto& drafter : drafters.texts) texts.push_back(drafter->begin(request.text()));
+  for (const auto& drafter : drafters.models) models.push_back(drafter->begin(request));
+}
+
+void RequestPlan::observe(const DraftTree& tree, const TargetTokens& target) {
+  for (const auto& drafter : texts) drafter->observe(tree, target);
+}
+
+void RequestPlan::finish() {
+  for (const auto& drafter : texts) drafter->finish();
+  for (const auto& drafter : models) drafter->finish();
+}
+
+void Planner::append(RequestPlan& request, std::span<const TokenId> tokens) {
+  for (const auto& drafter : request.texts) drafter->append(tokens);
+  for (const auto& drafter : request.models) drafter->append(tokens);
+}
+
+}  // namespace forerun

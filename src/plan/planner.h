@@ -1,0 +1,105 @@
+// What to draft and how much of it to verify: the seam that every way of deciding implements.
+//
+// A Planner belongs to the engine: it has the drafters, and for every pass it fills the trees of the
+// requests that decode. It makes a RequestPlan for each request.
+//
+// Not thread-safe.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "draft/drafter_set.h"
+#include "plan/acceptance_model.h"
+#include "plan/speed_record.h"
+#include "request/request_view.h"
+
+namespace forerun {
+
+// Tokens that are drafted and verified at once at most: no published method has more.
+inline constexpr int kLargestTree = 128;
+
+// The pass that is being put together.
+struct PassLoad {
+  int n_decoding = 0;     // requests that get their next token from it
+  int n_prompt_rows = 0;  // rows of prompts that share it
+};
+
+// What a pass took.
+struct PassCost {
+  PassLoad load;
+  int n_rows;            // all of them
+  int n_context;         // tokens of the decoding requests' texts together
+  double draft_seconds;  // finding drafts for it, and telling drafters what became of the last
+};
+
+// One request's part of a planner: its drafters, and what they propose now.
+class RequestPlan {
+ public:
+  // Both outlive it.
+  RequestPlan(const DrafterSet& drafters, const RequestView& request);
+
+  const RequestView& request() const { return request_; }
+  int n_context() const { return static_cast<int>(request_.text().size()); }
+
+  // A pass over the tree that was planned is done; Planner::append() follows.
+  void observe(const DraftTree& tree, const TargetTokens& target);
+  // The request ended in good order; others may learn from its text.
+  void finish();
+
+  std::vector<std::unique_ptr<RequestDrafter>> texts;
+  std::vector<std::unique_ptr<RequestModelDrafter>> models;
+  // For planners that learn.
+  RequestAcceptance acceptance;
+  SpeedRecord speed;
+  ProposedTree proposed;        // by all drafters together, for this pass
+  std::vector<double> chances;  // of its nodes
+  DraftTree drafted;            // by a model alone
+  // What texts proposed, while a model drafts.
+  DraftTree hint;
+  std::vector<double> hint_chances;
+  bool is_planned = false;  // a pass that was planned for gives the next tokens
+
+ private:
+  const RequestView& request_;
+};
+
+// A request that is to be planned for.
+struct PlanJob {
+  RequestPlan* request;
+  DraftLimits limits;
+  DraftTree* tree;  // empty
+};
+
+class Planner {
+ public:
+  explicit Planner(DrafterSet drafters) : drafters_(std::move(drafters)) {}
+  virtual ~Planner() = default;
+
+  // Both the planner and the request outlive what it returns.
+  std::unique_ptr<RequestPlan> begin(const RequestView& request) {
+    return std::make_unique<RequestPlan>(drafters_, request);
+  }
+  bool wants_prompt_state() const { return drafters_.wants_prompt_state(); }
+
+  // Fills the trees of one pass, within their limits.
+  virtual void plan(std::span<const PlanJob> jobs, const PassLoad& load) = 0;
+  // That pass is done; for each request that was planned for append() follows.
+  virtual void observe(const PassCost& /*cost*/) {}
+  // The request's text grew by these tokens.
+  virtual void append(RequestPlan& request, std::span<const TokenId> tokens);
+
+  // What was learnt, as numbers that another run can begin with; empty: too little. restore()
+  // does nothing with numbers that are not this planner's.
+  virtual std::vector<float> learnt() const { return {}; }
+  virtual void restore(std::span<const float> /*learnt*/) {}
+
+ protected:
+  const DrafterSet& drafters() const { return drafters_; }
+
+ private:
+  DrafterSet drafters_;
+};
+
+}  // namespace forerun

@@ -1,0 +1,88 @@
+// A drafter of texts that proposes what a test tells it to.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <span>
+#include <thread>
+#include <vector>
+
+#include "core/stopwatch.h"
+#include "core/test_tokens.h"
+#include "draft/drafter_set.h"
+#include "request/request_view.h"
+
+namespace forerun::test {
+
+// A request of which nothing but the length is needed.
+class ShortText final : public RequestView {
+ public:
+  std::span<const TokenId> text() const override { return text_; }
+  size_t n_prompt() const override { return text_.size(); }
+  SequenceId sequence() const override { return SequenceId{0}; }
+  const Sampler& sampler() const override { return sampler_; }
+  const SamplerState& state() const override { return state_; }
+  bool compares_distributions() const override { return false; }
+
+ private:
+  std::vector<TokenId> text_ = ids({1, 2, 3});
+  Sampler sampler_{{}, 100};
+  SamplerState state_ = sampler_.state_after(text_);
+};
+
+struct Script {
+  std::vector<std::vector<int>> chains;
+  std::vector<float> scores = {};  // of the chains' nodes; 0.95
+  double seconds = 0;              // that it takes
+  int n_drafts = 0;
+  bool has_drafted = false;
+};
+
+class ScriptedDrafter final : public Drafter {
+ public:
+  explicit ScriptedDrafter(Script& script) : script_(script) {}
+  std::unique_ptr<RequestDrafter> begin(std::span<const TokenId> /*prompt*/) override {
+    return std::make_unique<OfRequest>(script_);
+  }
+
+ private:
+  class OfRequest final : public RequestDrafter {
+   public:
+    explicit OfRequest(Script& script) : script_(script) {}
+    void draft(const DraftLimits& limits, DraftTree& tree) override {
+      const Stopwatch watch;
+      ++script_.n_drafts;
+      script_.has_drafted = true;
+      for (size_t i = 0; i < script_.chains.size(); ++i) {
+        int32_t at = kRoot;
+        for (const int token : script_.chains[i]) {
+          if (tree.size() == limits.max_nodes || tree.depth(at) == limits.max_depth) break;
+          const auto known = tree.find_child(at, TokenId{token});
+          const float score = i < script_.scores.size() ? script_.scores[i] : 0.95f;
+          at =
+              known
+                  ? *known
+                  : tree.add({.token = TokenId{token}, .parent = at, .score = score, .match_length = 4});
+        }
+      }
+      while (watch.seconds() < script_.seconds) {
+      }
+    }
+    void append(std::span<const TokenId> /*tokens*/) override {}
+
+   private:
+    Script& script_;
+  };
+  Script& script_;
+};
+
+inline DrafterSet scripted(std::span<Script* const> scripts) {
+  DrafterSet set;
+  for (Script* script : scripts) set.texts.push_back(std::make_unique<ScriptedDrafter>(*script));
+  return set;
+}
+inline DrafterSet scripted(std::initializer_list<Script*> scripts) {
+  return scripted(std::span(scripts.begin(), scripts.size()));
+}
+
+}  // namespace forerun::test

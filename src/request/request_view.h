@@ -1,0 +1,39 @@
+// What a drafter that uses the model sees of its request while that runs.
+#pragma once
+
+#include <limits>
+#include <span>
+
+#include "core/ids.h"
+#include "request/prompt_state.h"
+#include "sampling/sampler.h"
+
+namespace forerun {
+
+class RequestView {
+ public:
+  virtual ~RequestView() = default;
+
+  // The prompt and the answer so far. When drafting begins, all but its last token are
+  // committed in the cache.
+  virtual std::span<const TokenId> text() const = 0;
+  virtual size_t n_prompt() const = 0;  // of its tokens
+  // Tokens that the answer may still get.
+  virtual int n_left() const { return std::numeric_limits<int>::max(); }
+  virtual SequenceId sequence() const = 0;
+  // All of the answer, where the caller knew it beforehand (Request::known_answer); else empty.
+  virtual std::span<const TokenId> known_answer() const { return {}; }
+
+  virtual const Sampler& sampler() const = 0;
+  virtual const SamplerState& state() const = 0;  // after the text
+
+  // Whether the verifier compares the model's distributions with those that drafts were
+  // drawn from: then these belong into the tree, and draws must be the drafter's own.
+  virtual bool compares_distributions() const = 0;
+
+  // The state of the prompt's rows that were read for this request, the last one included.
+  // nullptr: it was not asked for (Drafter::wants_prompt_state).
+  virtual const PromptState* prompt_state() const { return nullptr; }
+};
+
+}  // namespace forerun

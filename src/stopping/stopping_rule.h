@@ -1,0 +1,67 @@
+// How far ahead to draft: the seam that every stopping rule implements.
+//
+// After each drafted token a Lookahead says whether to draft another one; what was drafted so far
+// is verified otherwise, that token included. It serves any drafter that drafts one token after
+// the other: the model with layers left out, and a model of its own.
+//
+// A StoppingRule belongs to a drafting method and holds what requests share (a threshold that
+// adapts, what was learnt of acceptance). It makes a Lookahead for each request.
+//
+// Not thread-safe.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <span>
+
+#include "core/ids.h"
+#include "sampling/vocab_ops.h"
+
+namespace forerun {
+
+// A token, and what it was drawn from: the draft's own distribution, before temperature.
+struct DraftedToken {
+  std::span<const float> logits;
+  SoftmaxSums sums;  // of them
+  TokenId token;
+  double probability;
+  int depth;     // 1: the first of its draft
+  int n_answer;  // tokens of the answer before this one, those of the draft included
+  // What the model puts there, where the caller knew the answer beforehand: in benchmarks.
+  std::optional<TokenId> known = std::nullopt;
+};
+
+// Where a draft begins.
+struct DraftStart {
+  int n_context = 0;         // tokens of the text
+  int n_requests = 1;        // that draft alike, for the same pass
+  double token_seconds = 0;  // what drafting one takes; 0: nobody asked
+};
+
+// What became of a drafted chain.
+struct ChainOutcome {
+  int n_tested = 0;  // tokens compared with the model's own: up to the first that differs
+  int n_agreed = 0;
+  int n_drafted = 0;
+  bool is_longest = false;  // no draft has more tokens
+};
+
+class RequestStoppingRule {
+ public:
+  virtual ~RequestStoppingRule() = default;
+  virtual void begin(const DraftStart& /*start*/) {}
+  virtual bool goes_on(const DraftedToken& token) = 0;
+  // Of the latest draft.
+  virtual void observe(const ChainOutcome& /*outcome*/) {}
+};
+
+class StoppingRule {
+ public:
+  virtual ~StoppingRule() = default;
+  // The policy outlives what it returns.
+  virtual std::unique_ptr<RequestStoppingRule> begin() = 0;
+  // The most tokens that it drafts, where it has a limit of its own: in place of the method's.
+  virtual std::optional<int> longest() const { return std::nullopt; }
+};
+
+}  // namespace forerun
