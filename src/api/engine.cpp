@@ -62,6 +62,17 @@ CalibrationOptions measuring(const EngineOptions& options) {
   return measuring;
 }
 
+// Warnings come at any time, from any thread: there is nobody to hand an exception to.
+Speculator::Warn never_throwing(Speculator::Warn warn) {
+  if (!warn) return warn;
+  return [warn = std::move(warn)](std::string_view message) {
+    try {
+      warn(message);
+    } catch (...) {
+    }
+  };
+}
+
 }  // namespace
 
 class Engine::Impl {
@@ -74,14 +85,14 @@ class Engine::Impl {
                                 .min_rows = min_rows_of(options, loaded.model->device())}),
         costs(calibrated_if_asked(executor, measuring(options))),
         progress(options.progress),
-        warn(options.warn),
+        warn(never_throwing(options.warn)),
         draft_models({.target = loaded,
                       .device = device_of(options),
                       .kv_type = kv_type_named(options.kv_type),
                       .n_slots = options.n_parallel,
                       .n_context = n_context,
                       .progress = options.progress,
-                      .warn = options.warn}),
+                      .warn = warn}),
         stepper(executor, loaded.vocabulary, {.n_slots = options.n_parallel, .n_context = n_context}) {
     add_speculation(options.speculation);
   }

@@ -8,7 +8,8 @@
 //   verify     the accepted path of each tree becomes text, the rest is forgotten
 //
 // Requests do not influence each other's text: each has its own sampler, seed and drafter,
-// and on CPUs the bits of a row do not depend on the others of a pass.
+// and on CPUs the bits of a row do not depend on the others of a pass. What a request's
+// callbacks throw, or its drafter when it begins and learns, ends this request alone.
 //
 // Not thread-safe: use it from the thread that the model's device belongs to.
 #pragma once
@@ -48,7 +49,7 @@ struct Speculation {
   std::function<void(std::span<const TokenId> prompt, std::span<const TokenId> answer)> on_answer = {};
 };
 
-// What comes of a request: an answer, or the Error that ended it.
+// What comes of a request: an answer, or the exception that ended it.
 using RequestResult = std::variant<Generation, std::exception_ptr>;
 
 class Stepper {
@@ -115,7 +116,12 @@ class Stepper {
     bool is_decoding() const { return slot != nullptr && slot->text.size() >= request->prompt().size(); }
   };
 
+  // Calls `work` with every request. What it throws ends the request; those that are over then
+  // are forgotten.
+  template <typename Work>
+  void for_each_active(const Work& work);
   void admit();
+  void admit(Active& active);
   void end_cancelled();
   void draft();
   // Whether the request's text must not depend on the shape of passes, where bits do.
@@ -132,6 +138,7 @@ class Stepper {
   std::optional<StopReason> after_prompt(Active& active);
   std::optional<StopReason> after_tree(Active& active);
   void count(Active& active);
+  // Throws, and changes nothing, where those throw who learn from an answer.
   void end(Active& active, RequestResult result);
 
   Executor& executor_;

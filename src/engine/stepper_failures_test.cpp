@@ -1,0 +1,169 @@
+// What fails beside the model: a caller's function or a drafter that throws ends its own
+// request and nothing else.
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "engine/stepper_fixture.h"
+
+namespace forerun {
+namespace {
+
+// Nothing that forerun knows.
+struct Oddity {
+  int number;
+};
+constexpr int kNumber = 7;
+
+[[noreturn]] void throw_oddity() {
+  throw Oddity{kNumber};
+}
+
+// Where a drafter throws.
+enum class Fault { kNever, kBegin, kAttach, kObserve, kAppend, kFinish };
+
+// Drafts a token that is wrong as a rule.
+class FaultyMethod final : public DraftMethod {
+ public:
+  explicit FaultyMethod(Fault fault) : fault_(fault) {}
+  std::unique_ptr<Drafter> begin(std::span<const TokenId> /*prompt*/) override {
+    fail_at(Fault::kBegin);
+    return std::make_unique<FaultyDrafter>(*this);
+  }
+  void fail_at(Fault place) const {
+    if (place == fault_) throw_oddity();
+  }
+
+ private:
+  class FaultyDrafter final : public Drafter {
+   public:
+    explicit FaultyDrafter(const FaultyMethod& method) : method_(method) {}
+    void attach(const RequestView& /*request*/) override { method_.fail_at(Fault::kAttach); }
+    void draft(const DraftLimits& /*limits*/, DraftTree& tree) override {
+      tree.add({.token = TokenId{1}, .parent = kRoot});
+    }
+    void observe(const DraftTree& /*tree*/, const TargetTokens& /*target*/) override {
+      method_.fail_at(Fault::kObserve);
+    }
+    void append(std::span<const TokenId> /*tokens*/) override { method_.fail_at(Fault::kAppend); }
+    void finish() override { method_.fail_at(Fault::kFinish); }
+
+   private:
+    const FaultyMethod& method_;
+  };
+
+  Fault fault_;
+};
+
+class RecordingBudget final : public TreeBudget {
+ public:
+  int max_nodes(RequestId request, const PassPlan& /*plan*/) override {
+    open.insert(request);
+    return 4;
+  }
+  void forget(RequestId request) override { open.erase(request); }
+
+  std::set<RequestId> open;  // that were asked about and are not over
+};
+
+class StepperFailuresTest : public StepperTest {
+ protected:
+  Request asking(const std::string& prompt) { return {.prompt = tokens(prompt), .options = greedy(20)}; }
+
+  // Among others, the request ends with the oddity that it throws. The others have their texts,
+  // and nothing of it is left behind.
+  void expect_it_fails_alone(const Request& bad, const Speculation& speculation) {
+    start();
+    const std::vector<TokenId> expected = generate("Hello", greedy(20)).tokens;
+    start();
+    const int n_free = executor_->cells().n_free();
+    const RequestId before = stepper_->submit(asking("Hello"));
+    const RequestId failing = stepper_->submit(bad, speculation);
+    const RequestId after = stepper_->submit(asking("Hello"));
+    EXPECT_EQ(finish(before).tokens, expected);
+    EXPECT_EQ(finish(after).tokens, expected);
+    try {
+      finish(failing);
+      ADD_FAILURE() << "it did not fail";
+    } catch (const Oddity& oddity) {
+      EXPECT_EQ(oddity.number, kNumber);
+    }
+    EXPECT_FALSE(stepper_->step()) << "nothing is left to do";
+    EXPECT_TRUE(budget_.open.empty());
+    stepper_->slots().clear();  // which are all free
+    EXPECT_EQ(executor_->cells().n_free(), n_free);
+  }
+
+  RecordingBudget budget_;
+};
+
+TEST_F(StepperFailuresTest, AFunctionThatThrowsEndsItsRequestAlone) {
+  const std::string whole = generate("Hi", greedy(20)).text;
+  FaultyMethod method(Fault::kNever);
+  const Speculation drafting{.method = &method, .budget = &budget_};
+  Request request = asking("Hi");
+
+  request.on_text = [](std::string_view) { throw_oddity(); };
+  expect_it_fails_alone(request, {});
+  expect_it_fails_alone(request, drafting);
+
+  // The end of the text is held back until the answer is over: it may be a stop string's beginning.
+  size_t n_shown = 0;
+  request.on_text = [&](std::string_view text) {
+    n_shown += text.size();
+    if (n_shown == whole.size()) throw_oddity();
+  };
+  request.options.stop = {whole.substr(whole.size() - 1) + "and never this"};
+  expect_it_fails_alone(request, drafting);
+  EXPECT_EQ(n_shown, whole.size());
+
+  for (const int n_passes : {0, 1, 5}) {
+    int n_asked = 0;
+    request = asking("Hi");
+    request.is_cancelled = [&] {
+      if (n_asked++ == n_passes) throw_oddity();
+      return false;
+    };
+    expect_it_fails_alone(request, drafting);
+  }
+}
+
+TEST_F(StepperFailuresTest, WhoeverLearnsFromAnAnswerMayThrow) {
+  const Speculation keeping{.on_answer = [](auto, auto) { throw_oddity(); }};
+  expect_it_fails_alone(asking("Hi"), keeping);
+  EXPECT_EQ(stepper_->statistics().n_steps, 2 * 19) << "of those that have an answer";
+}
+
+TEST_F(StepperFailuresTest, ADrafterThatThrowsEndsItsRequestAlone) {
+  for (const Fault fault :
+       {Fault::kBegin, Fault::kAttach, Fault::kObserve, Fault::kAppend, Fault::kFinish}) {
+    FaultyMethod method(fault);
+    expect_it_fails_alone(asking("Hi"), {.method = &method, .budget = &budget_});
+  }
+}
+
+TEST_F(StepperFailuresTest, FunctionsMaySubmitAndCancelOthers) {
+  const std::vector<TokenId> expected = generate("Hello", greedy(20)).tokens;
+  start();
+  const RequestId long_one = submit("Once upon", greedy(-1));
+  std::vector<RequestId> more;
+  Request request = asking("Hi");
+  request.on_text = [&](std::string_view) {
+    stepper_->cancel(long_one);
+    more.push_back(stepper_->submit(asking("Hello")));
+  };
+  request.is_cancelled = [&] {
+    more.push_back(stepper_->submit(asking("Hello")));
+    return false;
+  };
+  finish(stepper_->submit(request));
+  EXPECT_EQ(finish(long_one).stop_reason, StopReason::kCancelled);
+  EXPECT_GT(more.size(), 20u);
+  for (const RequestId id : more) EXPECT_EQ(finish(id).tokens, expected);
+}
+
+}  // namespace
+}  // namespace forerun
