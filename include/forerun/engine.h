@@ -124,14 +124,16 @@ class Engine {
   // Another way to speculate, for requests that name it. It learns for itself.
   SpeculationId add_speculation(const SpeculationOptions& options);
 
-  // Answers one request, and whatever else was submitted meanwhile.
+  // Answers one request, and whatever else was submitted meanwhile. Throws what ended it, or made
+  // a pass fail: either way it is over.
   Generation generate(Request request);
 
   // Throws Error when the request makes no sense; others are not affected.
   RequestId submit(Request request);
   // Ends a request before its next pass; it is over then, with what it has.
   void cancel(RequestId request);
-  // One pass of the model for all requests. false: there was nothing to do.
+  // One pass of the model for all requests. false: there was nothing to do. Throws Error when the
+  // device fails: the requests are as before, so that they can be tried again, or cancelled.
   bool step();
   // How many requests wait, or have a prompt that is not read yet.
   int n_reading() const;

@@ -4,6 +4,7 @@
 #include "api/speculator.h"
 #include "budget/calibration.h"
 #include "core/error.h"
+#include "engine/discard_guard.h"
 #include "engine/loaded_model.h"
 #include "engine/model_names.h"
 #include "engine/stepper.h"
@@ -185,6 +186,7 @@ Generation Engine::generate(Request request) {
     };
   }
   const RequestId id = submit(std::move(request));
+  const DiscardGuard guard(impl_->stepper, id);
   for (;;) {
     if (auto generation = take(id)) {
       show(1.0);

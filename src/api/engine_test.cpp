@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "engine/byte_model.h"
+#include "support/failing_device.h"
 #include "support/temp_dir.h"
 
 namespace forerun {
@@ -83,6 +84,69 @@ TEST_F(EngineTest, WarningsAreNoRequestsBusiness) {
   Engine engine(drafting);
   EXPECT_GT(n_warnings, 0);
   EXPECT_EQ(engine.generate(asking(engine, "Hello")).tokens.size(), 10u);
+}
+
+// As in a conversation that goes on with the next message.
+TEST_F(EngineTest, ARequestWhosePassFailsIsOver) {
+  Engine engine(options());
+  for (const int pass : {1, 2, 6}) {
+    std::string text;
+    Request request = asking(engine, "Hi");
+    request.on_text = [&](std::string_view more) { text += more; };
+    test::fail_at_pass(pass);
+    EXPECT_THROW(engine.generate(request), Error);
+    test::fail_at_pass(0);
+    const std::string before = text;
+    expect_it_answers(engine);
+    EXPECT_EQ(text, before) << "it is not answered any more";
+  }
+}
+
+TEST_F(EngineTest, ARequestWhoseProgressThrowsIsOver) {
+  EngineOptions watched = options();
+  double from = 2;
+  watched.progress = [&](std::string_view what, double share) {
+    if (what == "reading the prompt" && share >= from) throw Oddity{2};
+  };
+  Engine engine(watched);
+  for (const double share : {0.0, 1.0}) {
+    for (const bool has_text : {false, true}) {
+      Request request = asking(engine, "Hi");
+      if (has_text) request.on_text = [](std::string_view) {};
+      from = share;
+      EXPECT_THROW(engine.generate(request), Oddity);
+      from = 2;
+      expect_it_answers(engine);
+    }
+  }
+  watched.progress = [](std::string_view, double) { throw Oddity{2}; };
+  EXPECT_THROW(Engine{watched}, Oddity);
+}
+
+// Drafts by the model itself take passes too.
+TEST_F(EngineTest, PassesThatFailChangeNoText) {
+  for (const char* method : {"none", "uniform"}) {
+    EngineOptions drafting = options(2);
+    drafting.speculation = {.method = method, .tree = "own"};
+    Engine engine(drafting);
+    const std::vector<TokenId> expected = engine.generate(asking(engine, "Hello")).tokens;
+    for (int pass = 1; pass <= 30; ++pass) {
+      engine.forget_contexts();
+      const RequestId one = engine.submit(asking(engine, "Hello"));
+      const RequestId other = engine.submit(asking(engine, "Hello"));
+      test::fail_at_pass(pass);
+      for (bool goes_on = true; goes_on;) {
+        try {
+          goes_on = engine.step();
+        } catch (const Error&) {
+          test::fail_at_pass(0);
+        }
+      }
+      test::fail_at_pass(0);
+      EXPECT_EQ(engine.take(one)->tokens, expected) << method << ", pass " << pass;
+      EXPECT_EQ(engine.take(other)->tokens, expected) << method << ", pass " << pass;
+    }
+  }
 }
 
 }  // namespace

@@ -69,6 +69,15 @@ void Stepper::cancel(RequestId request) {
   }
 }
 
+void Stepper::discard(RequestId request) {
+  results_.erase(request);
+  std::erase_if(active_, [&](const auto& active) {
+    if (active->id != request) return false;
+    release(*active);
+    return true;
+  });
+}
+
 std::optional<RequestResult> Stepper::take(RequestId request) {
   auto node = results_.extract(request);
   if (node.empty()) return std::nullopt;
@@ -111,9 +120,14 @@ bool Stepper::step() {
   end_cancelled();
   admit();
   if (active_.empty()) return false;
-  draft();
-  fill_pass();
-  forward();
+  try {
+    draft();
+    fill_pass();
+    forward();
+  } catch (...) {
+    forget_pass();
+    throw;
+  }
   for_each_active([this](Active& active) {
     if (active.n_rows > 0) advance(active);
   });
@@ -279,14 +293,7 @@ void Stepper::add_prompt_rows(Active& active, size_t n) {
 
 void Stepper::forward() {
   const Stopwatch watch;
-  try {
-    pass_result_ = &executor_.forward(pass_);
-  } catch (...) {
-    for (const auto& active : active_) {
-      if (active->slot != nullptr) executor_.cells().rollback(active->slot->sequence);
-    }
-    throw;
-  }
+  pass_result_ = &executor_.forward(pass_);
   pass_seconds_ = watch.seconds();
   if (plan_.n_decoding == 0) return;
   PassCost cost{.plan = plan_,
@@ -299,6 +306,12 @@ void Stepper::forward() {
   }
   for (auto& [budget, proposals] : proposals_) {
     if (!proposals.empty()) budget->observe(cost);
+  }
+}
+
+void Stepper::forget_pass() {
+  for (const auto& active : active_) {
+    if (active->slot != nullptr) executor_.cells().rollback(active->slot->sequence);
   }
 }
 
@@ -426,10 +439,14 @@ void Stepper::end(Active& active, RequestResult result) {
     }
     statistics_.add(generation->speculation);
   }
+  release(active);
+  results_.emplace(active.id, std::move(result));
+}
+
+void Stepper::release(Active& active) {
   if (active.drafter != nullptr) active.speculation.budget->forget(active.id);
   if (active.slot != nullptr) slots_.release(*active.slot);
   active.request = nullptr;
-  results_.emplace(active.id, std::move(result));
 }
 
 }  // namespace forerun

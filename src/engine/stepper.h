@@ -61,8 +61,13 @@ class Stepper {
   RequestId submit(Request request, const Speculation& speculation = {});
   void cancel(RequestId request);
 
-  // Computes one pass. false: there was nothing to do. Throws Error when the device fails;
-  // the requests that were in the pass are as before it.
+  // Ends a request at once, if it is not over, and forgets what came of it. Not from a callback,
+  // where cancel() is what there is.
+  void discard(RequestId request);
+
+  // Computes one pass. false: there was nothing to do. Throws Error when the device fails, and
+  // what a method throws that drafts: the requests are as before the pass then, and the next call
+  // tries again.
   bool step();
 
   // How many requests wait, or have a prompt that is not read yet.
@@ -134,12 +139,15 @@ class Stepper {
   void add_tree_rows(Active& active);
   void add_prompt_rows(Active& active, size_t n);
   void forward();
+  void forget_pass();
   void advance(Active& active);
   std::optional<StopReason> after_prompt(Active& active);
   std::optional<StopReason> after_tree(Active& active);
   void count(Active& active);
   // Throws, and changes nothing, where those throw who learn from an answer.
   void end(Active& active, RequestResult result);
+  // Gives back what the request has, which is over.
+  void release(Active& active);
 
   Executor& executor_;
   const Vocabulary& vocabulary_;

@@ -1,5 +1,5 @@
-// What fails beside the model: a caller's function or a drafter that throws ends its own
-// request and nothing else.
+// What fails: a caller's function or a drafter that throws ends its own request and nothing
+// else, and a pass that fails can be tried again.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -7,7 +7,10 @@
 #include <string>
 #include <vector>
 
+#include "core/error.h"
+#include "engine/discard_guard.h"
 #include "engine/stepper_fixture.h"
+#include "support/failing_device.h"
 
 namespace forerun {
 namespace {
@@ -23,7 +26,7 @@ constexpr int kNumber = 7;
 }
 
 // Where a drafter throws.
-enum class Fault { kNever, kBegin, kAttach, kObserve, kAppend, kFinish };
+enum class Fault { kNever, kBegin, kAttach, kDraft, kObserve, kAppend, kFinish };
 
 // Drafts a token that is wrong as a rule.
 class FaultyMethod final : public DraftMethod {
@@ -36,6 +39,7 @@ class FaultyMethod final : public DraftMethod {
   void fail_at(Fault place) const {
     if (place == fault_) throw_oddity();
   }
+  void set_fault(Fault fault) { fault_ = fault; }
 
  private:
   class FaultyDrafter final : public Drafter {
@@ -44,6 +48,7 @@ class FaultyMethod final : public DraftMethod {
     void attach(const RequestView& /*request*/) override { method_.fail_at(Fault::kAttach); }
     void draft(const DraftLimits& /*limits*/, DraftTree& tree) override {
       tree.add({.token = TokenId{1}, .parent = kRoot});
+      method_.fail_at(Fault::kDraft);
     }
     void observe(const DraftTree& /*tree*/, const TargetTokens& /*target*/) override {
       method_.fail_at(Fault::kObserve);
@@ -71,6 +76,8 @@ class RecordingBudget final : public TreeBudget {
 
 class StepperFailuresTest : public StepperTest {
  protected:
+  void TearDown() override { test::fail_at_pass(0); }
+
   Request asking(const std::string& prompt) { return {.prompt = tokens(prompt), .options = greedy(20)}; }
 
   // Among others, the request ends with the oddity that it throws. The others have their texts,
@@ -142,6 +149,67 @@ TEST_F(StepperFailuresTest, ADrafterThatThrowsEndsItsRequestAlone) {
        {Fault::kBegin, Fault::kAttach, Fault::kObserve, Fault::kAppend, Fault::kFinish}) {
     FaultyMethod method(fault);
     expect_it_fails_alone(asking("Hi"), {.method = &method, .budget = &budget_});
+  }
+}
+
+// Whichever pass fails, of a prompt, with drafts or without.
+TEST_F(StepperFailuresTest, APassThatFailsIsTriedAgain) {
+  FaultyMethod method(Fault::kNever);
+  const Speculation drafting{.method = &method, .budget = &budget_};
+  const std::string prompt(70, 'x');  // three passes
+  const std::vector<TokenId> expected = generate("Hello", greedy(20)).tokens;
+  const std::vector<TokenId> drafted = generate(prompt, greedy(20)).tokens;
+  for (int pass = 1; pass <= 20; ++pass) {
+    start();
+    const RequestId one = stepper_->submit(asking("Hello"));
+    const RequestId other = stepper_->submit(asking(prompt), drafting);
+    test::fail_at_pass(pass);
+    for (int i = 1; i < pass; ++i) stepper_->step();
+    // So often that the cells would not suffice if failed passes kept theirs.
+    for (int i = 0; i < kSlots * kContext; ++i) ASSERT_THROW(stepper_->step(), Error);
+    test::fail_at_pass(0);
+    EXPECT_EQ(finish(one).tokens, expected) << "after pass " << pass;
+    EXPECT_EQ(finish(other).tokens, drafted) << "after pass " << pass;
+    EXPECT_TRUE(budget_.open.empty());
+  }
+}
+
+TEST_F(StepperFailuresTest, DraftsThatFailAreTriedAgain) {
+  const std::vector<TokenId> expected = generate("Hello", greedy(20)).tokens;
+  start();
+  FaultyMethod method(Fault::kDraft);
+  const RequestId one = stepper_->submit(asking("Hello"));
+  const RequestId other = stepper_->submit(asking("Hello"), {.method = &method, .budget = &budget_});
+  for (int round = 0; round < 5; ++round) {
+    method.set_fault(Fault::kNever);
+    stepper_->step();
+    method.set_fault(Fault::kDraft);
+    EXPECT_THROW(stepper_->step(), Oddity);
+  }
+  method.set_fault(Fault::kNever);
+  EXPECT_EQ(finish(one).tokens, expected);
+  EXPECT_EQ(finish(other).tokens, expected);
+}
+
+TEST_F(StepperFailuresTest, NothingIsLeftOfWhatIsDiscarded) {
+  const std::vector<TokenId> expected = generate("Hello", greedy(20)).tokens;
+  FaultyMethod method(Fault::kNever);
+  for (const int n_passes : {0, 1, 5, 40}) {  // it waits, reads, answers, is over
+    start();
+    const int n_free = executor_->cells().n_free();
+    const RequestId other = stepper_->submit(asking("Hello"));
+    std::optional<RequestId> id;
+    {
+      id = stepper_->submit(asking(std::string(40, 'x')), {.method = &method, .budget = &budget_});
+      const DiscardGuard guard(*stepper_, *id);
+      for (int i = 0; i < n_passes; ++i) stepper_->step();
+    }
+    EXPECT_FALSE(stepper_->take(*id).has_value());
+    EXPECT_TRUE(budget_.open.empty());
+    EXPECT_EQ(finish(other).tokens, expected);
+    EXPECT_FALSE(stepper_->step()) << "nothing is left to do";
+    stepper_->slots().clear();  // which are all free
+    EXPECT_EQ(executor_->cells().n_free(), n_free);
   }
 }
 
