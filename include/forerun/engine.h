@@ -130,7 +130,8 @@ class Engine {
 
   // Throws Error when the request makes no sense; others are not affected.
   RequestId submit(Request request);
-  // Ends a request before its next pass; it is over then, with what it has.
+  // Ends a request before its next pass; it is over then, with what it has. take() it all the
+  // same: what came of a request is kept until it is taken.
   void cancel(RequestId request);
   // One pass of the model for all requests. false: there was nothing to do. Throws Error when the
   // device fails: the requests are as before, so that they can be tried again, or cancelled.

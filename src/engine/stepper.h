@@ -76,7 +76,8 @@ class Stepper {
   // How much of a request's prompt is read; 1 when it is over.
   double share_read(RequestId request) const;
 
-  // What came of a request that is over; once. nullopt: it is not over.
+  // What came of a request that is over; once. nullopt: it is not over. It is kept until it is
+  // taken or discarded.
   std::optional<RequestResult> take(RequestId request);
 
   // Of all requests so far.
