@@ -43,7 +43,8 @@ struct SpecProgress {
   double seconds_left;
 };
 
-// Plain decoding ("none") is always among the methods, first. Throws Error.
+// Plain decoding ("none") is always among the methods, first. Throws Error; where a prompt does not
+// fit into the context, it names the prompt's place in its file.
 SpecBenchResult run_spec_bench(const SpecBenchOptions& options,
                                const std::function<void(const SpecProgress&)>& progress);
 

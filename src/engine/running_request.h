@@ -21,6 +21,10 @@
 
 namespace forerun {
 
+// Throws Error{kContextFull} that says what to do if a prompt of so many tokens does not fit into
+// the context. `n_trained`: tokens of context that the model was trained for.
+void check_prompt_fits(size_t n_prompt, int n_context, int n_trained);
+
 class RunningRequest {
  public:
   struct Limits {
