@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "bench/llama_method.h"
+#include "bench/quoted_text.h"
 #include "core/error.h"
 #include "core/stopwatch.h"
 #include "draft/methods.h"
@@ -82,16 +83,11 @@ void converse(const Engine& engine, SpecMethod& method, std::span<Dialogue> dial
 }
 
 // A method, perhaps with options of its own: "swift", "swift:search=published:lookahead=cost".
-SpeculationOptions with_variant(SpeculationOptions options, std::string_view text) {
-  const auto take = [&] {
-    const size_t end = text.find(':');
-    const std::string_view part = text.substr(0, end);
-    text.remove_prefix(end == text.npos ? text.size() : end + 1);
-    return std::string(part);
-  };
-  options.method = take();
-  while (!text.empty()) {
-    const std::string part = take();
+SpeculationOptions with_variant(SpeculationOptions options, const std::string& text) {
+  const std::vector<std::string> parts = split_quoted(text, ':');
+  options.method = parts.empty() ? "" : unquoted(parts.front());
+  for (size_t i = 1; i < parts.size(); ++i) {
+    const std::string part = unquoted(parts[i]);
     const size_t equals = part.find('=');
     if (equals == part.npos) {
       fail(ErrorCode::kInvalidArgument, "'{}' is no option of {}: give it as NAME=VALUE", part,

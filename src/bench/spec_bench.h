@@ -26,6 +26,7 @@ struct LlamaServerChoice {
 
 struct SpecBenchOptions {
   EngineOptions engine;  // speculation.method is each of `methods` in turn
+  // "swift", "swift:search=published:share=1"; a value is written as in quoted_text.h.
   std::vector<std::string> methods;
   LlamaServerChoice llama_server;
   std::vector<BenchPrompt> prompts;

@@ -36,6 +36,19 @@ class BenchSpec(ProgramTest):
             self.assertRegex(message, r"\(-c \d+\).*, or leave it out\n")
             self.succeed(*self.command("-c", "1024"))
 
+    def test_paths_of_a_method_may_have_any_characters(self):
+        models = ["-m", model("tiny-llama-f32")]
+        draft = self.folder / 'a:b,c="d\\.gguf'
+        draft.symlink_to(model("tiny-llama-f16"))
+        escaped = "".join("\\" + c if c in ':,"\\' else c for c in str(draft))
+        quoted = "".join("\\" + c if c in '"\\' else c for c in str(draft))
+        methods = [f"draft:model={escaped}:tokens=4", f'draft:model="{quoted}"', f'auto:layers=none:"draft-model={quoted}"']
+        result = self.folder / "result.json"
+        self.succeed(*self.command(*models, "--methods", ",".join(["none", *methods]), "--json", result))
+        self.assertEqual(list(json.loads(result.read_text())["methods"]), ["none", *methods])
+        for wrong, expected in (('pld:"ngram=3', "not closed"), ("pld\\", "ends with"), ("draft:model=a:b", "'b' is no option")):
+            self.fail_with(expected, *self.command(*models, "--methods", wrong))
+
 
 if __name__ == "__main__":
     unittest.main()
