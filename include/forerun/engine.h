@@ -9,7 +9,8 @@
 // of them. Text arrives through Request::on_text while step() runs.
 //
 // Not thread-safe: use an engine from the thread that made it. Whatever is the caller's or
-// the environment's fault throws forerun::Error.
+// the environment's fault throws forerun::Error. What a caller's own function throws comes
+// back to the caller as it is, and ends no more than its own request.
 #pragma once
 
 #include <forerun/chat_message.h>
@@ -66,10 +67,10 @@ struct EngineOptions {
   bool exact = false;
   SpeculationOptions speculation = {};
   // Gets what is being done ("loading", "reading the prompt") and its share that is done. May be
-  // empty.
+  // empty. What it throws ends what is being done: making the engine, generate().
   std::function<void(std::string_view what, double share)> progress = {};
   // Gets what went wrong beside the requests (a datastore's disk is full, or another process
-  // writes to it), as one line; from any thread. May be empty.
+  // writes to it), as one line; from any thread. May be empty. What it throws is lost.
   std::function<void(std::string_view)> warn = {};
 };
 
@@ -79,6 +80,9 @@ enum class SpeculationId : int32_t {};
 struct Request {
   std::vector<TokenId> prompt = {};
   GenerationOptions options = {};
+  // Both are called by step() and may submit() and cancel(). What they throw ends this request
+  // and no other: take() throws it.
+
   // Gets text as it is made, in whole UTF-8 characters. May be empty.
   std::function<void(std::string_view text)> on_text = {};
   // Asked before every pass; true ends the generation. May be empty.
@@ -120,19 +124,22 @@ class Engine {
   // Another way to speculate, for requests that name it. It learns for itself.
   SpeculationId add_speculation(const SpeculationOptions& options);
 
-  // Answers one request, and whatever else was submitted meanwhile.
+  // Answers one request, and whatever else was submitted meanwhile. Throws what ended it, or made
+  // a pass fail: either way it is over.
   Generation generate(Request request);
 
   // Throws Error when the request makes no sense; others are not affected.
   RequestId submit(Request request);
-  // Ends a request before its next pass; it is over then, with what it has.
+  // Ends a request before its next pass; it is over then, with what it has. take() it all the
+  // same: what came of a request is kept until it is taken.
   void cancel(RequestId request);
-  // One pass of the model for all requests. false: there was nothing to do.
+  // One pass of the model for all requests. false: there was nothing to do. Throws Error when the
+  // device fails: the requests are as before, so that they can be tried again, or cancelled.
   bool step();
   // How many requests wait, or have a prompt that is not read yet.
   int n_reading() const;
-  // The answer of a request that is over, once; nullopt: it is not over. Throws the Error
-  // that ended it.
+  // The answer of a request that is over, once; nullopt: it is not over. Throws what ended it,
+  // where it failed: an Error, or what one of its functions threw.
   std::optional<Generation> take(RequestId request);
 
   // Of all requests that are over.

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "engine/byte_model.h"
+#include "support/failing_device.h"
 #include "support/temp_dir.h"
 
 namespace forerun {
@@ -160,6 +161,30 @@ TEST_F(DraftModelsTest, AnEngineMayEndWhileRequestsRun) {
     engine.submit(running);
     for (int i = 0; i < n_steps; ++i) engine.step();
     engine = Engine(engine_options());
+  }
+}
+
+// Of either model.
+TEST_F(DraftModelsTest, PassesThatFailChangeNoText) {
+  Engine engine(engine_options());
+  Request wanted = request(20, 5);
+  const Generation plain = engine.generate(wanted);
+  wanted.speculation = engine.add_speculation(drafting());
+  for (int pass = 1; pass <= 40; ++pass) {
+    engine.forget_contexts();
+    const RequestId id = engine.submit(wanted);
+    test::fail_at_pass(pass);
+    for (bool goes_on = true; goes_on;) {
+      try {
+        goes_on = engine.step();
+      } catch (const Error&) {
+        test::fail_at_pass(0);
+      }
+    }
+    test::fail_at_pass(0);
+    const Generation drafted = engine.take(id).value();
+    EXPECT_EQ(drafted.tokens, plain.tokens) << "pass " << pass;
+    EXPECT_GT(drafted.speculation.total().n_drafted, 0);
   }
 }
 

@@ -4,6 +4,7 @@
 #include "api/speculator.h"
 #include "core/error.h"
 #include "cost/known_costs.h"
+#include "engine/discard_guard.h"
 #include "engine/loaded_model.h"
 #include "engine/model_names.h"
 #include "engine/stepper.h"
@@ -52,6 +53,17 @@ int min_rows_of(const EngineOptions& options, const Device& device) {
   return kExactRows;
 }
 
+// Warnings come at any time, from any thread: there is nobody to hand an exception to.
+Speculator::Warn never_throwing(Speculator::Warn warn) {
+  if (!warn) return warn;
+  return [warn = std::move(warn)](std::string_view message) {
+    try {
+      warn(message);
+    } catch (...) {
+    }
+  };
+}
+
 }  // namespace
 
 class Engine::Impl {
@@ -64,14 +76,14 @@ class Engine::Impl {
                                 .min_rows = min_rows_of(options, loaded.model->device())}),
         costs(known_costs(executor)),
         progress(options.progress),
-        warn(options.warn),
+        warn(never_throwing(options.warn)),
         draft_models({.target = loaded,
                       .device = device_of(options),
                       .kv_type = kv_type_named(options.kv_type),
                       .n_slots = options.n_parallel,
                       .n_context = n_context,
                       .progress = options.progress,
-                      .warn = options.warn}),
+                      .warn = warn}),
         stepper(executor, loaded.vocabulary, {.n_slots = options.n_parallel, .n_context = n_context},
                 &costs) {
     add_speculation(options.speculation);
@@ -166,6 +178,7 @@ Generation Engine::generate(Request request) {
     };
   }
   const RequestId id = submit(std::move(request));
+  const DiscardGuard guard(impl_->stepper, id);
   for (;;) {
     if (auto generation = take(id)) {
       show(1.0);

@@ -55,13 +55,13 @@ std::optional<std::vector<std::string>> turns_of(const Json& object) {
   return std::nullopt;
 }
 
-std::string id_of(const Json& object, size_t line) {
+std::optional<std::string> id_of(const Json& object) {
   for (const char* field : {"id", "question_id", "task_id"}) {
     if (const auto found = object.find(field); found != object.end()) {
       return found->is_string() ? found->get<std::string>() : found->dump();
     }
   }
-  return std::to_string(line);
+  return std::nullopt;
 }
 
 }  // namespace
@@ -77,19 +77,23 @@ PromptFile read_prompts(const std::filesystem::path& path) {
   std::istringstream lines(bytes);
   std::string text;
   for (size_t line = 1; std::getline(lines, text); ++line) {
+    std::string place = fmt::format("{} line {}", path.string(), line);
     if (text.find_first_not_of(" \t\r") == std::string::npos) continue;
     const Json object = Json::parse(text, nullptr, /*allow_exceptions=*/false);
     if (object.is_discarded()) {
-      fail(ErrorCode::kInvalidFile, "{} line {} is not valid JSON in UTF-8", path.string(), line);
+      fail(ErrorCode::kInvalidFile, "{} is not valid JSON in UTF-8", place);
     }
     const auto turns = object.is_object() ? turns_of(object) : std::nullopt;
     if (!turns) {
       fail(ErrorCode::kInvalidFile,
-           "{} line {}: expected an object with turns, prompt, question, text or instruction",
-           path.string(), line);
+           "{}: expected an object with turns, prompt, question, text or instruction", place);
     }
-    prompts.push_back(
-        {.id = id_of(object, line), .category = text_of(object, "category"), .turns = *turns});
+    const std::optional<std::string> id = id_of(object);
+    if (id) place += fmt::format(" (id {})", *id);
+    prompts.push_back({.id = id.value_or(std::to_string(line)),
+                       .category = text_of(object, "category"),
+                       .turns = *turns,
+                       .place = std::move(place)});
   }
   if (prompts.empty()) fail(ErrorCode::kInvalidFile, "{} has no prompts", path.string());
   return {.prompts = std::move(prompts), .hash = StableHash::of(bytes)};

@@ -13,6 +13,7 @@ struct BenchPrompt {
   std::string id;
   std::string category;            // "" where the file has none
   std::vector<std::string> turns;  // what the user says, one after the other
+  std::string place = {};          // where it is, for messages: "FILE line 3 (id 81)"
 };
 
 // Where prompts came from, so that a run can be repeated.

@@ -3,8 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <fstream>
 #include <map>
 #include <set>
+
+#include "support/temp_dir.h"
 
 namespace forerun {
 namespace {
@@ -64,6 +67,23 @@ TEST(MixedStream, IsTheSameForASeed) {
   EXPECT_TRUE(mixed_stream({}, 0.5, 7).empty());
   const std::vector<BenchPrompt> one{{.id = "1", .category = "", .turns = {"?"}}};
   EXPECT_EQ(ids_of(mixed_stream(one, 1.0, 7)), ids_of(one));
+}
+
+TEST(ReadPrompts, KnowWhereTheyAre) {
+  const test::TempDir folder;
+  const std::string path = folder.file("prompts.jsonl").string();
+  std::ofstream(path) << R"({"prompt": "one"})"
+                      << "\n\n"
+                      << R"({"question_id": 81, "turns": ["two", "three"]})"
+                      << "\n"
+                      << R"({"id": "last", "prompt": "four"})"
+                      << "\n";
+  const std::vector<BenchPrompt> prompts = read_prompts(path).prompts;
+  ASSERT_EQ(prompts.size(), 3u);
+  EXPECT_EQ(ids_of(prompts), (std::vector<std::string>{"1", "81", "last"}));
+  EXPECT_EQ(prompts[0].place, path + " line 1");
+  EXPECT_EQ(prompts[1].place, path + " line 3 (id 81)");
+  EXPECT_EQ(prompts[2].place, path + " line 4 (id last)");
 }
 
 }  // namespace

@@ -4,10 +4,12 @@
 #include <memory>
 
 #include "bench/llama_method.h"
+#include "bench/quoted_text.h"
 #include "core/error.h"
 #include "core/stopwatch.h"
 #include "draft/methods.h"
 #include "engine/model_names.h"
+#include "engine/running_request.h"
 
 namespace forerun {
 namespace {
@@ -24,7 +26,7 @@ struct Dialogue {
   std::vector<ChatMessage> messages;
 };
 
-std::vector<TokenId> next_prompt(const Engine& engine, Dialogue& dialogue, size_t turn) {
+std::vector<TokenId> next_tokens(const Engine& engine, Dialogue& dialogue, size_t turn) {
   const std::string& text = dialogue.prompt->turns[turn];
   if (!engine.has_chat_template()) {
     std::string all;
@@ -34,6 +36,26 @@ std::vector<TokenId> next_prompt(const Engine& engine, Dialogue& dialogue, size_
   }
   dialogue.messages.push_back({.role = "user", .content = text});
   return engine.chat_prompt(dialogue.messages);
+}
+
+// The same, or an Error that says which prompt of the file is too long.
+std::vector<TokenId> next_prompt(const Engine& engine, Dialogue& dialogue, size_t turn) {
+  std::vector<TokenId> tokens = next_tokens(engine, dialogue, turn);
+  try {
+    check_prompt_fits(tokens.size(), engine.n_context(), engine.n_context_trained());
+  } catch (const Error& error) {
+    fail(error.code(), "{}{}: {}, or leave it out", dialogue.prompt->place,
+         turn > 0 ? fmt::format(", turn {}", turn + 1) : "", error.what());
+  }
+  return tokens;
+}
+
+// Before anything is measured. What comes later depends on the answers.
+void check_first_turns(const Engine& engine, const std::vector<BenchPrompt>& prompts) {
+  for (const BenchPrompt& prompt : prompts) {
+    Dialogue dialogue{.prompt = &prompt, .run = nullptr, .messages = {}};
+    next_prompt(engine, dialogue, 0);
+  }
 }
 
 // Answers the same turn of several dialogues at once.
@@ -61,16 +83,11 @@ void converse(const Engine& engine, SpecMethod& method, std::span<Dialogue> dial
 }
 
 // A method, perhaps with options of its own: "swift", "swift:search=published:lookahead=cost".
-SpeculationOptions with_variant(SpeculationOptions options, std::string_view text) {
-  const auto take = [&] {
-    const size_t end = text.find(':');
-    const std::string_view part = text.substr(0, end);
-    text.remove_prefix(end == text.npos ? text.size() : end + 1);
-    return std::string(part);
-  };
-  options.method = take();
-  while (!text.empty()) {
-    const std::string part = take();
+SpeculationOptions with_variant(SpeculationOptions options, const std::string& text) {
+  const std::vector<std::string> parts = split_quoted(text, ':');
+  options.method = parts.empty() ? "" : unquoted(parts.front());
+  for (size_t i = 1; i < parts.size(); ++i) {
+    const std::string part = unquoted(parts[i]);
     const size_t equals = part.find('=');
     if (equals == part.npos) {
       fail(ErrorCode::kInvalidArgument, "'{}' is no option of {}: give it as NAME=VALUE", part,
@@ -211,6 +228,7 @@ SpecBenchResult run_spec_bench(const SpecBenchOptions& options,
   engine_options.n_parallel = options.batch;
   engine_options.speculation.method = "none";
   Engine engine(engine_options);
+  check_first_turns(engine, options.prompts);
   const Engine::Hardware hardware = engine.hardware();
   result.device = hardware.device;
   result.device_description = hardware.description;

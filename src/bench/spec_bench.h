@@ -26,6 +26,7 @@ struct LlamaServerChoice {
 
 struct SpecBenchOptions {
   EngineOptions engine;  // speculation.method is each of `methods` in turn
+  // "swift", "swift:search=published:share=1"; a value is written as in quoted_text.h.
   std::vector<std::string> methods;
   LlamaServerChoice llama_server;
   std::vector<BenchPrompt> prompts;
@@ -43,7 +44,8 @@ struct SpecProgress {
   double seconds_left;
 };
 
-// Plain decoding ("none") is always among the methods, first. Throws Error.
+// Plain decoding ("none") is always among the methods, first. Throws Error; where a prompt does not
+// fit into the context, it names the prompt's place in its file.
 SpecBenchResult run_spec_bench(const SpecBenchOptions& options,
                                const std::function<void(const SpecProgress&)>& progress);
 

@@ -7,6 +7,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "bench/quoted_text.h"
 #include "bench/spec_bench.h"
 #include "bench/spec_page.h"
 #include "bench/spec_report.h"
@@ -115,7 +116,9 @@ void bench_spec(const SpecOptions& options) {
   }
   SpecBenchOptions bench;
   bench.engine = engine_options(options.model, options.speculation.options());
-  bench.methods = options.methods;
+  for (const std::string& list : options.methods) {
+    for (std::string& method : split_quoted(list, ',')) bench.methods.push_back(std::move(method));
+  }
   bench.llama_server = options.llama_server;
   const PromptFile file = read_prompts(options.prompts);
   bench.prompts = limited(file.prompts, options.limit);
@@ -165,8 +168,8 @@ void add_bench_spec_command(CLI::App& bench) {
       ->required();
   command
       ->add_option("--methods", options->methods,
-                   "Methods, separated by commas; options of one: swift:search=published:share=1")
-      ->delimiter(',')
+                   "Methods, separated by commas; options of one: swift:search=published:share=1. A "
+                   "value with commas or colons stands in \"quotes\"")
       ->capture_default_str();
   command->add_option("--llama-server", options->llama_server.program,
                       "Compare with this llama-server too: its path, or a name in PATH");

@@ -18,6 +18,9 @@ class InterruptGuard {
   static bool wait_for_input(int file);
 };
 
+// What a command throws that Ctrl-C ended early, once it has printed what it has.
+struct Interrupted {};
+
 // Throws Error if Ctrl-C was pressed: for work that writes its result at the end.
 void check_interrupt();
 

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "cli/commands.h"
+#include "cli/interrupt.h"
 #include "cli/usage.h"
 #include "core/error.h"
 #include "core/version.h"
@@ -15,6 +16,8 @@
 #include "text/printable.h"
 
 namespace {
+
+constexpr int kInterrupted = 130;  // as shells report Ctrl-C
 
 // Whatever went wrong, one line.
 int report(const std::string& message) {
@@ -26,6 +29,12 @@ int report(const std::string& message) {
   std::fflush(stdout);
   std::fprintf(stderr, "forerun: %s\n", line.c_str());
   return 1;
+}
+
+// The exit code of a command that has printed what it has.
+int finish(int code) {
+  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) return report("cannot write the output");
+  return code;
 }
 
 }  // namespace
@@ -59,8 +68,9 @@ int main(int argc, char** argv) {
   forerun::add_help_command(app);
   try {
     app.parse(argc, argv);
-    if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) return report("cannot write the output");
-    return 0;
+    return finish(0);
+  } catch (const forerun::Interrupted&) {
+    return finish(kInterrupted);
   } catch (const CLI::Success& success) {  // --help, --version
     return app.exit(success);
   } catch (const CLI::ParseError& error) {

@@ -117,6 +117,7 @@ void run(const RunOptions& options) {
   } else {
     std::fprintf(stderr, "\n%s\n", statistics_line(generation, engine).c_str());
   }
+  if (generation.stop_reason == StopReason::kCancelled) throw Interrupted{};
 }
 
 }  // namespace

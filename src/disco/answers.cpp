@@ -1,5 +1,7 @@
 #include "disco/answers.h"
 
+#include "engine/discard_guard.h"
+
 namespace forerun {
 
 std::vector<SearchText> answer_prompts(Stepper& stepper,
@@ -7,8 +9,10 @@ std::vector<SearchText> answer_prompts(Stepper& stepper,
                                        const AnsweringOptions& options) {
   std::vector<SearchText> texts;
   std::vector<std::optional<RequestId>> open;
+  std::vector<DiscardGuard> guards;  // for those that nobody takes, however this ends
   for (const auto& prompt : prompts) {
     open.push_back(stepper.submit({.prompt = prompt, .options = options.generation}));
+    guards.emplace_back(stepper, *open.back());
     texts.push_back({.tokens = prompt, .n_prompt = prompt.size()});
   }
   size_t n_done = 0;
@@ -29,10 +33,6 @@ std::vector<SearchText> answer_prompts(Stepper& stepper,
       }
     }
   }
-  for (const auto& request : open) {
-    if (request) stepper.cancel(*request);
-  }
-  stepper.step();  // which ends them
   std::erase_if(texts, [](const SearchText& text) { return text.tokens.size() == text.n_prompt; });
   return texts;
 }

@@ -16,7 +16,8 @@ struct AnsweringOptions {
 };
 
 // As many prompts side by side as the stepper has slots. Answers of no token are left out. When
-// cancelled, those that are complete. Throws Error.
+// cancelled, those that are complete. Throws Error. However it ends, the stepper has none of these
+// requests any more.
 std::vector<SearchText> answer_prompts(Stepper& stepper,
                                        const std::vector<std::vector<TokenId>>& prompts,
                                        const AnsweringOptions& options);

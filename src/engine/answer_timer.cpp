@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/error.h"
+#include "engine/discard_guard.h"
 
 namespace forerun {
 namespace {
@@ -62,6 +63,7 @@ double AnswerTimer::answer(const SearchText& text, int n_tokens, const Speculati
   request.options.max_tokens = n_tokens;
   request.options.ignore_eos = true;
   const RequestId id = stepper_.submit(std::move(request), speculation);
+  const DiscardGuard guard(stepper_, id);
   for (;;) {
     if (auto result = stepper_.take(id)) {
       if (auto* error = std::get_if<std::exception_ptr>(&*result)) std::rethrow_exception(*error);

@@ -21,15 +21,7 @@ void validate(std::span<const TokenId> prompt, const GenerationOptions& options,
   if (options.max_tokens < -1) {
     fail(ErrorCode::kInvalidArgument, "the number of tokens must be -1 (no limit) or more");
   }
-  if (prompt.size() > static_cast<size_t>(limits.n_context)) {
-    // With room for an answer, where the model can do that.
-    const auto wanted = static_cast<int64_t>(prompt.size()) + 256;
-    const int64_t larger = std::min<int64_t>(wanted, limits.n_trained);
-    const bool helps = larger > static_cast<int64_t>(prompt.size());
-    fail(ErrorCode::kContextFull,
-         "the prompt has {} tokens but the context holds {}: use {}a shorter prompt", prompt.size(),
-         limits.n_context, helps ? fmt::format("a larger one (-c {}) or ", larger) : "");
-  }
+  check_prompt_fits(prompt.size(), limits.n_context, limits.n_trained);
 }
 
 // The sampling options, with the tokens that end a text forbidden if they are to be ignored.
@@ -54,6 +46,17 @@ std::string_view to_string(StopReason reason) {
     case StopReason::kCancelled: return "cancelled";
   }
   return "";
+}
+
+void check_prompt_fits(size_t n_prompt, int n_context, int n_trained) {
+  if (n_prompt <= static_cast<size_t>(n_context)) return;
+  // With room for an answer, where the model can do that.
+  const auto wanted = static_cast<int64_t>(n_prompt) + 256;
+  const int64_t larger = std::min<int64_t>(wanted, n_trained);
+  const bool helps = larger > static_cast<int64_t>(n_prompt);
+  fail(ErrorCode::kContextFull,
+       "the prompt has {} tokens but the context holds {}: use {}a shorter prompt", n_prompt, n_context,
+       helps ? fmt::format("a larger one (-c {}) or ", larger) : "");
 }
 
 RunningRequest::RunningRequest(Request request, const Vocabulary& vocabulary, const Limits& limits)

@@ -23,6 +23,10 @@
 
 namespace forerun {
 
+// Throws Error{kContextFull} that says what to do if a prompt of so many tokens does not fit into
+// the context. `n_trained`: tokens of context that the model was trained for.
+void check_prompt_fits(size_t n_prompt, int n_context, int n_trained);
+
 class RunningRequest final : public RequestView {
  public:
   struct Limits {

@@ -70,6 +70,15 @@ void Stepper::cancel(RequestId request) {
   }
 }
 
+void Stepper::discard(RequestId request) {
+  results_.erase(request);
+  std::erase_if(active_, [&](const auto& active) {
+    if (active->id != request) return false;
+    release(*active);
+    return true;
+  });
+}
+
 std::optional<RequestResult> Stepper::take(RequestId request) {
   auto node = results_.extract(request);
   if (node.empty()) return std::nullopt;
@@ -90,46 +99,72 @@ double Stepper::share_read(RequestId request) const {
   return 1.0;
 }
 
+template <typename Work>
+void Stepper::for_each_active(const Work& work) {
+  // By index: callbacks may submit more.
+  for (size_t i = 0; i < active_.size();) {
+    Active& active = *active_[i];
+    try {
+      work(active);
+    } catch (...) {
+      end(active, std::current_exception());
+    }
+    if (active.request != nullptr) {
+      ++i;
+    } else {
+      active_.erase(active_.begin() + static_cast<std::ptrdiff_t>(i));
+    }
+  }
+}
+
 bool Stepper::step() {
   end_cancelled();
   admit();
   if (active_.empty()) return false;
-  draft();
-  fill_pass();
-  forward();
-  for (size_t i = 0; i < active_.size(); ++i) {
-    if (active_[i]->n_rows > 0) advance(*active_[i]);
+  try {
+    draft();
+    fill_pass();
+    forward();
+  } catch (...) {
+    forget_pass();
+    throw;
   }
-  std::erase_if(active_, [](const auto& active) { return active->request == nullptr; });
+  for_each_active([this](Active& active) {
+    if (active.n_rows > 0) advance(active);
+  });
   return true;
 }
 
 void Stepper::end_cancelled() {
-  for (const auto& active : active_) {
-    if (!active->is_cancelled && !active->request->is_cancelled()) continue;
-    end(*active, active->request->finish(StopReason::kCancelled));
-  }
-  std::erase_if(active_, [](const auto& active) { return active->request == nullptr; });
+  for_each_active([this](Active& active) {
+    if (!active.is_cancelled && !active.request->is_cancelled()) return;
+    end(active, active.request->finish(StopReason::kCancelled));
+  });
 }
 
 void Stepper::admit() {
-  for (const auto& active : active_) {
-    if (active->slot != nullptr) continue;
-    const auto prompt = active->request->prompt();
-    active->slot = slots_.acquire(prompt);
-    if (active->slot == nullptr) return;
-    active->phase = {};
-    Timings& timings = active->request->timings();
-    timings.n_cached = static_cast<int>(active->slot->text.size());
-    timings.n_prompt = static_cast<int>(prompt.size()) - timings.n_cached;
-    Planner* planner = active->speculation.planner;
-    active->request->begin({.sequence = active->slot->sequence,
-                            .compares_distributions = compares_distributions(active->speculation.accept),
-                            .wants_prompt_state = planner != nullptr && planner->wants_prompt_state()});
-    if (planner == nullptr) continue;
-    active->plan = planner->begin(*active->request);
-    active->request->speculation().draft_ms += active->phase.ms();
-  }
+  bool has_room = true;
+  for_each_active([&](Active& active) {
+    if (active.slot != nullptr || !has_room) return;
+    active.slot = slots_.acquire(active.request->prompt());
+    has_room = active.slot != nullptr;
+    if (has_room) admit(active);
+  });
+}
+
+void Stepper::admit(Active& active) {
+  const auto prompt = active.request->prompt();
+  active.phase = {};
+  Timings& timings = active.request->timings();
+  timings.n_cached = static_cast<int>(active.slot->text.size());
+  timings.n_prompt = static_cast<int>(prompt.size()) - timings.n_cached;
+  Planner* planner = active.speculation.planner;
+  active.request->begin({.sequence = active.slot->sequence,
+                         .compares_distributions = compares_distributions(active.speculation.accept),
+                         .wants_prompt_state = planner != nullptr && planner->wants_prompt_state()});
+  if (planner == nullptr) return;
+  active.plan = planner->begin(*active.request);
+  active.request->speculation().draft_ms += active.phase.ms();
 }
 
 void Stepper::draft() {
@@ -251,14 +286,7 @@ void Stepper::add_prompt_rows(Active& active, size_t n) {
 
 void Stepper::forward() {
   const Stopwatch watch;
-  try {
-    pass_result_ = &executor_.forward(pass_);
-  } catch (...) {
-    for (const auto& active : active_) {
-      if (active->slot != nullptr) executor_.cells().rollback(active->slot->sequence);
-    }
-    throw;
-  }
+  pass_result_ = &executor_.forward(pass_);
   pass_seconds_ = watch.seconds();
   watch_cost();
 }
@@ -291,16 +319,17 @@ void Stepper::watch_cost() {
   }
 }
 
-void Stepper::advance(Active& active) {
-  try {
-    auto reason = active.is_decoding() ? after_tree(active) : after_prompt(active);
-    const bool is_full = static_cast<int>(active.slot->text.size()) == options_.n_context;
-    if (!reason && is_full) reason = StopReason::kContextFull;
-    if (reason) end(active, active.request->finish(*reason));
-  } catch (const Error&) {
-    // Its own fault (no token is allowed any more): it fails alone.
-    end(active, std::current_exception());
+void Stepper::forget_pass() {
+  for (const auto& active : active_) {
+    if (active->slot != nullptr) executor_.cells().rollback(active->slot->sequence);
   }
+}
+
+void Stepper::advance(Active& active) {
+  auto reason = active.is_decoding() ? after_tree(active) : after_prompt(active);
+  const bool is_full = static_cast<int>(active.slot->text.size()) == options_.n_context;
+  if (!reason && is_full) reason = StopReason::kContextFull;
+  if (reason) end(active, active.request->finish(*reason));
 }
 
 std::optional<StopReason> Stepper::after_prompt(Active& active) {
@@ -412,17 +441,21 @@ void Stepper::end(Active& active, RequestResult result) {
       timings.n_prompt = static_cast<int>(active.slot->text.size()) - timings.n_cached;
       timings.prompt_ms = active.phase.ms();
     }
-    statistics_.add(generation->speculation);
     if (generation->stop_reason != StopReason::kCancelled) {
       if (active.plan != nullptr) active.plan->finish();
       const auto& on_answer = active.speculation.on_answer;
       if (on_answer) on_answer(active.request->prompt(), active.request->answer());
     }
+    statistics_.add(generation->speculation);
   }
-  if (active.slot != nullptr) slots_.release(*active.slot);
-  active.plan = nullptr;  // it sees the request
-  active.request = nullptr;
+  release(active);
   results_.emplace(active.id, std::move(result));
+}
+
+void Stepper::release(Active& active) {
+  active.plan = nullptr;  // it sees the request
+  if (active.slot != nullptr) slots_.release(*active.slot);
+  active.request = nullptr;
 }
 
 }  // namespace forerun

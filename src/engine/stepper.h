@@ -8,7 +8,8 @@
 //   verify     the accepted path of each tree becomes text, the rest is forgotten
 //
 // Requests do not influence each other's text: each has its own sampler, seed and drafters,
-// and on CPUs the bits of a row do not depend on the others of a pass.
+// and on CPUs the bits of a row do not depend on the others of a pass. What a request's
+// callbacks throw, or its drafters when they begin and learn, ends this request alone.
 //
 // Not thread-safe: use it from the thread that the model's device belongs to.
 #pragma once
@@ -46,7 +47,7 @@ struct Speculation {
   std::function<void(std::span<const TokenId> prompt, std::span<const TokenId> answer)> on_answer = {};
 };
 
-// What comes of a request: an answer, or the Error that ended it.
+// What comes of a request: an answer, or the exception that ended it.
 using RequestResult = std::variant<Generation, std::exception_ptr>;
 
 class Stepper {
@@ -60,8 +61,13 @@ class Stepper {
   RequestId submit(Request request, const Speculation& speculation = {});
   void cancel(RequestId request);
 
-  // Computes one pass. false: there was nothing to do. Throws Error when the device fails;
-  // the requests that were in the pass are as before it.
+  // Ends a request at once, if it is not over, and forgets what came of it. Not from a callback,
+  // where cancel() is what there is.
+  void discard(RequestId request);
+
+  // Computes one pass. false: there was nothing to do. Throws Error when the device fails, and
+  // what a method throws that drafts: the requests are as before the pass then, and the next call
+  // tries again.
   bool step();
 
   // How many requests wait, or have a prompt that is not read yet.
@@ -70,7 +76,8 @@ class Stepper {
   // How much of a request's prompt is read; 1 when it is over.
   double share_read(RequestId request) const;
 
-  // What came of a request that is over; once. nullopt: it is not over.
+  // What came of a request that is over; once. nullopt: it is not over. It is kept until it is
+  // taken or discarded.
   std::optional<RequestResult> take(RequestId request);
 
   // Of all requests so far.
@@ -96,7 +103,12 @@ class Stepper {
     bool is_planned() const { return is_decoding() && plan != nullptr; }
   };
 
+  // Calls `work` with every request. What it throws ends the request; those that are over then
+  // are forgotten.
+  template <typename Work>
+  void for_each_active(const Work& work);
   void admit();
+  void admit(Active& active);
   void end_cancelled();
   void draft();
   // Whether the request's text must not depend on the shape of passes, where bits do.
@@ -109,12 +121,16 @@ class Stepper {
   void add_tree_rows(Active& active);
   void add_prompt_rows(Active& active, size_t n);
   void forward();
+  void forget_pass();
   void advance(Active& active);
   void watch_cost();
   std::optional<StopReason> after_prompt(Active& active);
   std::optional<StopReason> after_tree(Active& active);
   void count(Active& active);
+  // Throws, and changes nothing, where those throw who learn from an answer.
   void end(Active& active, RequestResult result);
+  // Gives back what the request has, which is over.
+  void release(Active& active);
 
   Executor& executor_;
   const Vocabulary& vocabulary_;

@@ -1,10 +1,13 @@
 """The commands do what their help says."""
 
+import json
+import signal
+import subprocess
 import tempfile
 import unittest
 from pathlib import Path
 
-from program import QUICK, ProgramTest, model
+from program import PROGRAM, QUICK, ProgramTest, model
 
 TINY = model("tiny-llama")
 SMOLLM2 = model("smollm2")
@@ -128,6 +131,29 @@ class Run(ProgramTest):
         # What they compute is compared in process; here, that the flag reaches the cache.
         for kind in ("f16", "f32", "q8_0"):
             self.assertEqual(len(self.answer("-m", TINY, "-p", "x", "-n", "9", "--ignore-eos", "--kv-type", kind)["tokens"]), 9)
+
+    def interrupted(self, *arguments) -> tuple[bytes, bytes]:
+        """What a long answer leaves on both streams when Ctrl-C ends it."""
+        endless = [PROGRAM, "run", *QUICK, "-m", SMOLLM2, "-p", "Tell me a story.", "--ignore-eos", "--spec", "none"]
+        process = subprocess.Popen(list(map(str, [*endless, *arguments])), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.addCleanup(process.kill)
+        status = Path(f"/proc/{process.pid}/status")
+        catches = 0
+        while not catches & 1 << (signal.SIGINT - 1):  # from when on it answers
+            self.assertIsNone(process.poll())
+            catches = int(status.read_text().partition("SigCgt:")[2].split()[0], 16)
+        first = b"" if "--json" in arguments else process.stdout.read(1)
+        process.send_signal(signal.SIGINT)
+        output, errors = process.communicate(timeout=120)
+        self.assertEqual(process.returncode, 130)
+        return first + output, errors
+
+    def test_an_interrupted_answer_is_printed(self):
+        text, statistics = self.interrupted()
+        self.assertTrue(text.strip())
+        self.assertRegex(statistics.decode(), r"answer: [\d,]+ tokens?, .*interrupted")
+        answer = json.loads(self.interrupted("--json")[0])
+        self.assertEqual(answer["stop_reason"], "cancelled")
 
     def test_split_model_by_name(self):
         self.answer("-m", "tiny-llama-split", "-p", "x", "-n", "1")

@@ -117,7 +117,7 @@ class FirstWords(ProgramTest):
         terminal.wait_for(r"prompt: [\d,]+ tokens", seconds=120)
         statistics = terminal.wait_for("interrupted", seconds=120)
         self.assertIn("answer: 0 tokens |", statistics)
-        self.assertEqual(terminal.close(), 0)
+        self.assertEqual(terminal.close(), 130)
 
 
 if __name__ == "__main__":
