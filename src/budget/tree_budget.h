@@ -7,7 +7,7 @@
 // Not thread-safe.
 #pragma once
 
-#include <forerun/generation.h>
+#include <forerun/request.h>
 
 #include <span>
 

@@ -4,7 +4,9 @@
 // Not thread-safe.
 #pragma once
 
-#include <forerun/engine.h>
+#include <forerun/benchmark.h>
+#include <forerun/generation.h>
+#include <forerun/request.h>
 
 #include <functional>
 #include <memory>
@@ -37,7 +39,8 @@ class RunningRequest {
   std::span<const TokenId> prompt() const { return std::span(text_).first(n_prompt_); }
   std::span<const TokenId> answer() const { return std::span(text_).subspan(n_prompt_); }
 
-  std::span<const TokenId> known_answer() const { return known_answer_; }
+  // The answer, where a benchmark knows it; else empty.
+  std::span<const TokenId> known_answer() const;
 
   const Sampler& sampler() const { return sampler_; }
   const SamplerState& state() const { return state_; }  // after the text
@@ -48,7 +51,10 @@ class RunningRequest {
   // What a request learns and counts while it runs, for whoever runs it.
   SpeculationStatistics& speculation() { return result_.speculation; }
   Timings& timings() { return result_.timings; }
-  std::vector<DraftCounts>& steps() { return result_.steps; }
+  // What one pass drafted, for a benchmark that asks.
+  void count_step(const DraftCounts& counts) {
+    if (benchmark_ != nullptr) benchmark_->steps.push_back(counts);
+  }
 
   // The answer grew by a token: `logits` are those it was chosen from. Streams text. Why
   // the answer ends here, if it does; a token that ends the text is not part of it.
@@ -63,7 +69,7 @@ class RunningRequest {
 
   std::vector<TokenId> text_;
   size_t n_prompt_;
-  std::vector<TokenId> known_answer_;
+  std::shared_ptr<BenchmarkRecord> benchmark_;  // or null
   GenerationOptions options_;
   std::function<void(std::string_view)> on_text_;
   std::function<bool()> is_cancelled_;

@@ -1,3 +1,5 @@
+#include <forerun/benchmark.h>
+
 #include "bench/spec/method.h"
 #include "core/check.h"
 #include "core/stopwatch.h"
@@ -14,12 +16,15 @@ class ForerunMethod : public SpecMethod {
 
   std::vector<SpecAnswer> answer(std::span<const std::vector<TokenId>> prompts) override {
     std::vector<Request> wanted;
+    std::vector<std::shared_ptr<BenchmarkRecord>> records;
     for (const std::vector<TokenId>& prompt : prompts) {
-      wanted.push_back(
-          {.prompt = prompt, .options = options_.generation, .speculation = options_.speculation});
+      const auto& record = records.emplace_back(std::make_shared<BenchmarkRecord>());
+      wanted.push_back({.prompt = prompt,
+                        .options = options_.generation,
+                        .speculation = options_.speculation,
+                        .benchmark = record});
       if (!options_.tells_answers) continue;
-      wanted.back().known_answer =
-          engine_.generate({.prompt = prompt, .options = options_.generation}).tokens;
+      record->known_answer = engine_.generate({.prompt = prompt, .options = options_.generation}).tokens;
     }
     engine_.forget_contexts();  // every method reads the whole prompt
     std::vector<RequestId> requests;
@@ -33,8 +38,8 @@ class ForerunMethod : public SpecMethod {
     const double decode_ms = watch.ms() - prompt_ms;
     const auto n = static_cast<double>(prompts.size());
     std::vector<SpecAnswer> answers;
-    for (const RequestId request : requests) {
-      std::optional<Generation> generation = engine_.take(request);
+    for (size_t i = 0; i < requests.size(); ++i) {
+      std::optional<Generation> generation = engine_.take(requests[i]);
       CHECK(generation.has_value());
       answers.push_back({.text = std::move(generation->text),
                          .run = {.tokens = std::move(generation->tokens),
@@ -44,7 +49,7 @@ class ForerunMethod : public SpecMethod {
                                  .decode_ms = decode_ms / n,
                                  .drafts = generation->speculation.total(),
                                  .speculation = generation->speculation,
-                                 .steps = std::move(generation->steps)}});
+                                 .steps = std::move(records[i]->steps)}});
     }
     return answers;
   }
