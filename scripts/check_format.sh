@@ -3,7 +3,7 @@
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-mapfile -t files < <(find src tests tools -name '*.h' -o -name '*.cpp' | sort)
+mapfile -t files < <(find examples include src tests tools -name '*.h' -o -name '*.cpp' | sort)
 
 if [ "${1:-}" = --fix ]; then
   clang-format -i "${files[@]}"

@@ -1,11 +1,13 @@
 // The model drafting for itself. With no block left out a draft is the model's own text, so
 // that every token of it must be accepted, whatever the sampling: which it is only if drafts
 // read the right keys and values, at the right positions, and draw with the right noise.
+#include <forerun/benchmark.h>
 #include <forerun/engine.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -175,9 +177,10 @@ TEST(SelfDraft, AChainEndsBehindATokenThatIsNotSure) {
       expected.push_back(static_cast<int64_t>(std::min(n + 1, max_tokens)));
     }
     request.speculation = whole_model(engine, "match", /*siblings=*/false, std::to_string(threshold));
+    request.benchmark = std::make_shared<BenchmarkRecord>();
     const Generation drafted = engine.generate(request);
     std::vector<int64_t> found;
-    for (const DraftCounts& step : drafted.steps) found.push_back(step.n_drafted);
+    for (const DraftCounts& step : request.benchmark->steps) found.push_back(step.n_drafted);
     EXPECT_EQ(found, expected) << threshold;
     EXPECT_EQ(drafted.speculation.accept_rate(), 1.0) << threshold;
   }
@@ -205,10 +208,14 @@ TEST(SelfDraft, SiblingsStandBesideTheChain) {
   for (size_t at = 0; at < text.size(); ++at) {
     request.prompt.push_back(text[at]);
     if (at % 4 != 0) continue;
-    request.speculation = chains;
-    const DraftCounts chain = engine.generate(request).steps.front();
-    request.speculation = trees;
-    const DraftCounts tree = engine.generate(request).steps.front();
+    const auto first_step = [&](SpeculationId speculation) {
+      request.speculation = speculation;
+      request.benchmark = std::make_shared<BenchmarkRecord>();
+      engine.generate(request);
+      return request.benchmark->steps.front();
+    };
+    const DraftCounts chain = first_step(chains);
+    const DraftCounts tree = first_step(trees);
     EXPECT_EQ(chain.n_drafted, kTokens);
     EXPECT_GE(tree.n_drafted, chain.n_drafted);
     EXPECT_GE(tree.n_accepted, chain.n_accepted);

@@ -1,10 +1,12 @@
 // Speculation changes nothing but speed: with every method, greedy and seeded, alone and
 // among other requests, with any number of threads, the tokens are those of plain decoding.
+#include <forerun/benchmark.h>
 #include <forerun/engine.h>
 #include <gtest/gtest.h>
 
 #include <filesystem>
 #include <fstream>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -53,7 +55,10 @@ std::vector<Generation> answers(Engine& engine, SpeculationId speculation, int n
   for (const std::string& prompt : kPrompts) {
     for (const GenerationOptions& options : ways_to_sample(n_tokens)) {
       Request request{.prompt = engine.tokenize(prompt), .options = options, .speculation = speculation};
-      if (!known.empty()) request.known_answer = known[ids.size()].tokens;
+      if (!known.empty()) {
+        request.benchmark = std::make_shared<BenchmarkRecord>();
+        request.benchmark->known_answer = known[ids.size()].tokens;
+      }
       ids.push_back(engine.submit(std::move(request)));
     }
   }
@@ -176,22 +181,25 @@ TEST(Speculation, AnAnswerThatIsToldChangesNoText) {
   request.options.ignore_eos = true;
   const Generation plain = engine.generate(request);
   request.speculation = oracle;
+  EXPECT_THROW(engine.submit(request), Error) << "there is no record";
+  request.benchmark = std::make_shared<BenchmarkRecord>();
   EXPECT_THROW(engine.submit(request), Error) << "nothing is told";
   double most = 0;
   for (const size_t n_right : {size_t{0}, plain.tokens.size() / 2, plain.tokens.size()}) {
-    request.known_answer = plain.tokens;
+    std::vector<TokenId> told = plain.tokens;
     for (size_t i = n_right; i < plain.tokens.size(); ++i) {
-      (*request.known_answer)[i] = TokenId{plain.tokens[i] == TokenId{5} ? 6 : 5};
+      told[i] = TokenId{plain.tokens[i] == TokenId{5} ? 6 : 5};
     }
-    request.known_answer->resize(plain.tokens.size() + 3, TokenId{5});
+    told.resize(plain.tokens.size() + 3, TokenId{5});
+    request.benchmark->known_answer = told;
     const Generation found = engine.generate(request);
     EXPECT_EQ(found.tokens, plain.tokens);
     EXPECT_GT(found.speculation.tokens_per_step(), most) << "the more is right, the longer drafts are";
     most = found.speculation.tokens_per_step();
     int64_t n_drafted = 0;
-    for (const DraftCounts& step : found.steps) n_drafted += step.n_drafted;
+    for (const DraftCounts& step : request.benchmark->steps) n_drafted += step.n_drafted;
     EXPECT_EQ(n_drafted, found.speculation.total().n_drafted);
-    EXPECT_EQ(static_cast<int64_t>(found.steps.size()), found.speculation.n_steps);
+    EXPECT_EQ(static_cast<int64_t>(request.benchmark->steps.size()), found.speculation.n_steps);
   }
 }
 

@@ -14,84 +14,20 @@
 #pragma once
 
 #include <forerun/chat_message.h>
+#include <forerun/engine_options.h>
 #include <forerun/error.h>
 #include <forerun/generation.h>
-#include <forerun/speculation.h>
+#include <forerun/request.h>
+#include <forerun/statistics.h>
 
 #include <filesystem>
-#include <functional>
-#include <map>
 #include <memory>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace forerun {
-
-// How drafts are made and checked. They change how fast a text comes, not the text.
-struct SpeculationOptions {
-  // "auto" (what pays, or nothing), "none", or a method's name (`forerun run --help`).
-  std::string method = "auto";
-  // Which drafted tokens are taken: "match" gives the text that there is without drafts;
-  // "target", "leviathan" and "rejection" are the rules of papers, which keep its distribution.
-  std::string accept = "match";
-  // How many drafted tokens are verified at once: "auto" (by measured cost), "roofline",
-  // "own" (as many as the method's authors do), or a number. Empty: what suits the method.
-  std::string tree = {};
-  // Options of methods by name, such as {"pld-ngram", "3"}.
-  std::map<std::string, std::string> options = {};
-  // Datastores never cost an answer: one that is damaged, cannot be read or cannot be written
-  // (as while another process does) gives a warning (EngineOptions::warn) and is used as far as
-  // possible. Only one that does not exist or is for another vocabulary is an Error.
-
-  // Datastores to search. Nothing is added to them.
-  std::vector<std::filesystem::path> datastores = {};
-  // A datastore to search and to add answers to. Empty: nothing is stored.
-  std::filesystem::path live_datastore = {};
-};
-
-struct EngineOptions {
-  std::string model = "smollm2";  // path of a GGUF file, or a name
-  std::string device = "auto";    // "auto", "cpu", "cuda", "cuda:1"
-  int n_threads = 0;              // CPU threads; 0: one per core
-  bool pin_threads = true;        // bind each to a CPU, where the system allows it
-  int n_parallel = 1;             // requests that are answered at once; the others wait
-  int n_context = 0;            // tokens each may have; 0: what the model was trained for, at most 8192
-  std::string kv_type = "f16";  // of cached keys and values: "f16", "f32", "q8_0"
-  // On a GPU: the text with speculation is exactly the text without. Its kernels round
-  // differently with another number of rows, so this fills every small pass up to a fixed
-  // number and drafts chains instead of trees; docs/speculation.md has the price. For one
-  // request at a time. On a CPU texts are always the same.
-  bool exact = false;
-  SpeculationOptions speculation = {};
-  // Gets what is being done ("loading", "reading the prompt") and its share that is done. May be
-  // empty. What it throws ends what is being done: making the engine, generate().
-  std::function<void(std::string_view what, double share)> progress = {};
-  // Gets what went wrong beside the requests (a datastore's disk is full, or another process
-  // writes to it), as one line; from any thread. May be empty. What it throws is lost.
-  std::function<void(std::string_view)> warn = {};
-};
-
-// One of an engine's ways to speculate; 0: that of its options.
-enum class SpeculationId : int32_t {};
-
-struct Request {
-  std::vector<TokenId> prompt = {};
-  GenerationOptions options = {};
-  // Both are called by step() and may submit() and cancel(). What they throw ends this request
-  // and no other: take() throws it.
-
-  // Gets text as it is made, in whole UTF-8 characters. May be empty.
-  std::function<void(std::string_view text)> on_text = {};
-  // Asked before every pass; true ends the generation. May be empty.
-  std::function<bool()> is_cancelled = {};
-  SpeculationId speculation{0};
-  // The answer, where it is known beforehand: for benchmarks of drafts that stop where they should
-  // (the option lookahead, "oracle"). The text does not depend on it.
-  std::optional<std::vector<TokenId>> known_answer = std::nullopt;
-};
 
 class Engine {
  public:

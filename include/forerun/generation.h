@@ -1,8 +1,7 @@
-// What a caller asks of a generation, and what it gets.
+// What comes of a request.
 #pragma once
 
-#include <forerun/sampling_options.h>
-#include <forerun/speculation.h>
+#include <forerun/statistics.h>
 #include <forerun/token.h>
 
 #include <cstdint>
@@ -12,16 +11,6 @@
 #include <vector>
 
 namespace forerun {
-
-enum class RequestId : int64_t {};  // a request of one engine, in the order they came
-
-struct GenerationOptions {
-  SamplingOptions sampling;
-  int max_tokens = -1;               // -1: until the model ends the text or the context is full
-  std::vector<std::string> stop;     // texts that end the answer; they are not part of it
-  std::vector<TokenId> stop_tokens;  // the same for tokens
-  bool ignore_eos = false;           // never let the model end the text
-};
 
 enum class StopReason {
   kEndOfText,    // the model ended it
@@ -64,7 +53,6 @@ struct Generation {
   uint64_t seed = 0;  // the one that was used
   Timings timings;
   SpeculationStatistics speculation;
-  std::vector<DraftCounts> steps;  // per pass after the prompt
 };
 
 }  // namespace forerun

@@ -1,3 +1,4 @@
+#include <forerun/benchmark.h>
 #include <forerun/engine.h>
 
 #include "api/draft_models.h"
@@ -191,7 +192,8 @@ Generation Engine::generate(Request request) {
 
 RequestId Engine::submit(Request request) {
   Speculator& speculator = impl_->speculator(request.speculation);
-  check(!speculator.needs_answers() || request.known_answer.has_value(),
+  const bool tells_answer = request.benchmark != nullptr && request.benchmark->known_answer;
+  check(!speculator.needs_answers() || tells_answer,
         "the lookahead oracle needs to know the answer beforehand: it is for 'forerun bench spec'");
   return impl_->stepper.submit(std::move(request), speculator.speculation());
 }

@@ -1,7 +1,7 @@
 // Statistics of drafts as JSON: drafted, tested and accepted tokens (docs/interface.md).
 #pragma once
 
-#include <forerun/speculation.h>
+#include <forerun/statistics.h>
 
 #include <nlohmann/json.hpp>
 

@@ -1,7 +1,7 @@
 // Options about sampling and stopping, shared by the commands that generate text.
 #pragma once
 
-#include <forerun/generation.h>
+#include <forerun/generation_options.h>
 
 #include <CLI/CLI.hpp>
 #include <string>

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "cli/commands.h"
-#include "cli/interrupt.h"
+#include "cli/terminal/interrupt.h"
 #include "cli/usage.h"
 #include "core/error.h"
 #include "core/version.h"

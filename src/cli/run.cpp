@@ -11,10 +11,10 @@
 
 #include "cli/commands.h"
 #include "cli/generation_options.h"
-#include "cli/interrupt.h"
 #include "cli/model_options.h"
 #include "cli/output.h"
 #include "cli/speculation_options.h"
+#include "cli/terminal/interrupt.h"
 #include "core/error.h"
 
 namespace forerun {

@@ -1,60 +1,49 @@
 #include "cli/speculation_options.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
+#include <forerun/drafting_methods.h>
+
+#include <algorithm>
 
 #include "cli/number_range.h"
 #include "cli/output.h"
 #include "cli/usage.h"
-#include "draft/methods.h"
 
 namespace forerun {
 namespace {
 
-// Makes a flag of every option it visits.
-class FlagMaker final : public OptionVisitor {
- public:
-  FlagMaker(CLI::App& command, SpeculationFlags& flags) : command_(command), flags_(flags) {}
+void add_flag(CLI::App& command, SpeculationFlags& flags, const DraftingOption& option) {
+  auto& [name, given] = flags.method_options.emplace_back(option.name, "");
+  CLI::Option* flag = command.add_option("--" + name, given, option.help)
+                          ->default_str(option.usual)
+                          ->group(kDraftingKnobs);
+  switch (option.type) {
+    case OptionType::kInteger:
+      flag->check(CLI::Range(static_cast<int>(option.min), static_cast<int>(option.max)));
+      break;
+    case OptionType::kNumber: flag->check(number_range(option.min, option.max)); break;
+    case OptionType::kSwitch: flag->check(CLI::IsMember({"true", "false"})); break;
+    case OptionType::kText:
+      if (!option.choices.empty()) flag->check(CLI::IsMember(option.choices));
+      break;
+  }
+}
 
-  void visit(const OptionText& text, int& value, OptionRange<int> range) override {
-    add(text, fmt::format("{}", value))->check(CLI::Range(range.min, range.max));
-  }
-  void visit(const OptionText& text, double& value, OptionRange<double> range) override {
-    add(text, fmt::format("{}", value))->check(number_range(range.min, range.max));
-  }
-  void visit(const OptionText& text, bool& value) override {
-    add(text, value ? "true" : "false")->check(CLI::IsMember({"true", "false"}));
-  }
-  void visit(const OptionText& text, std::string& value,
-             std::span<const std::string_view> choices) override {
-    CLI::Option* option = add(text, value);
-    if (choices.empty()) return;
-    option->check(CLI::IsMember(std::vector<std::string>(choices.begin(), choices.end())));
-  }
-
- private:
-  CLI::Option* add(const OptionText& text, const std::string& value) {
-    auto& [name, given] = flags_.method_options.emplace_back(text.name, "");
-    return command_.add_option("--" + name, given, std::string(text.help))
-        ->default_str(value)
-        ->group(kDraftingKnobs);
-  }
-
-  CLI::App& command_;
-  SpeculationFlags& flags_;
-};
+bool has(const std::vector<DraftingOption>& options, std::string_view name) {
+  return std::ranges::any_of(options, [&](const DraftingOption& option) { return option.name == name; });
+}
 
 // `auto` may use those of any method.
-bool is_used(std::string_view option, const MethodInfo& chosen) {
+bool is_used(std::string_view option, const DraftingMethod& chosen) {
   if (chosen.name == "auto") return true;
-  if (option.starts_with("lookahead")) return chosen.drafts_with != DraftsWith::kTexts;
-  return option.starts_with(fmt::format("{}-", chosen.name));
+  if (has(shared_drafting_options(), option)) return chosen.drafts_with != DraftsWith::kTexts;
+  return has(chosen.options, option);
 }
 
 }  // namespace
 
 void SpeculationFlags::warn_of_unused() const {
-  const MethodInfo& method = find_method(chosen.method);
+  const DraftingMethod& method = drafting_method(chosen.method);
   const SpeculationOptions given = options();
   for (const auto& [name, value] : given.options) {
     if (is_used(name, method)) continue;
@@ -84,7 +73,7 @@ void add_speculation_options(CLI::App& command, SpeculationFlags& flags) {
   const char* group = "Drafting (how fast the answer comes, not what it says)";
   std::string methods = "Where drafts come from:";
   std::vector<std::string> names;
-  for (const MethodInfo& method : draft_methods()) {
+  for (const DraftingMethod& method : drafting_methods()) {
     methods += fmt::format("\n{:<8} {}", method.name, method.summary);
     names.emplace_back(method.name);
   }
@@ -114,9 +103,10 @@ void add_speculation_options(CLI::App& command, SpeculationFlags& flags) {
                   "Folder to draft from and to add answers to (without it nothing is kept)")
       ->group(group);
   command.set_help_all_flag("--help-all", "Show the options of drafting methods too");
-  FlagMaker maker(command, flags);
-  MethodOptions defaults;
-  defaults.describe(maker);
+  for (const DraftingOption& option : shared_drafting_options()) add_flag(command, flags, option);
+  for (const DraftingMethod& method : drafting_methods()) {
+    for (const DraftingOption& option : method.options) add_flag(command, flags, option);
+  }
 }
 
 }  // namespace forerun

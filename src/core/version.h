@@ -3,6 +3,6 @@
 
 namespace forerun {
 
-extern const char* const kVersionText;  // "0.1.0"
+extern const char* const kVersionText;  // "0.2.0"
 
 }  // namespace forerun

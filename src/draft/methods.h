@@ -4,6 +4,8 @@
 // of the help and of printed settings follow from that.
 #pragma once
 
+#include <forerun/drafting_methods.h>
+
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -109,20 +111,13 @@ struct MethodOptions {
   void describe(OptionVisitor& visitor);
 };
 
-// Where a method's drafts come from: all but texts need DraftResources::executor.
-enum class DraftsWith {
-  kTexts,
-  kLayers,  // of the model that verifies
-  kModels,  // others, or whatever pays
-};
-
 struct MethodInfo {
   std::string_view name;
   std::string_view summary;  // one line for the help
   // Visits the method's own options, whose names do not have its name in front.
   void (*describe)(MethodOptions& options, OptionVisitor& visitor);
   DrafterSet (*make)(const MethodOptions& options, const DraftResources& resources);
-  DraftsWith drafts_with = DraftsWith::kTexts;
+  DraftsWith drafts_with = DraftsWith::kTexts;  // all others need DraftResources::executor
   // Whether what is verified is decided by cost, unless the user says otherwise: its authors do so, or
   // it is ours.
   bool plans_by_cost = false;

@@ -62,7 +62,7 @@ void check_prompt_fits(size_t n_prompt, int n_context, int n_trained) {
 RunningRequest::RunningRequest(Request request, const Vocabulary& vocabulary, const Limits& limits)
     : text_((validate(request.prompt, request.options, limits), std::move(request.prompt))),
       n_prompt_(text_.size()),
-      known_answer_(std::move(request.known_answer).value_or(std::vector<TokenId>())),
+      benchmark_(std::move(request.benchmark)),
       options_(std::move(request.options)),
       on_text_(std::move(request.on_text)),
       is_cancelled_(std::move(request.is_cancelled)),
@@ -72,6 +72,12 @@ RunningRequest::RunningRequest(Request request, const Vocabulary& vocabulary, co
       stop_(options_.stop, options_.stop_tokens),
       streamer_(vocabulary, {.at_text_start = false}) {
   result_.seed = sampler_.seed();
+  if (benchmark_ != nullptr) benchmark_->steps.clear();
+}
+
+std::span<const TokenId> RunningRequest::known_answer() const {
+  if (benchmark_ == nullptr || !benchmark_->known_answer) return {};
+  return *benchmark_->known_answer;
 }
 
 int RunningRequest::n_left() const {

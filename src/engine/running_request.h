@@ -4,7 +4,9 @@
 // Not thread-safe.
 #pragma once
 
-#include <forerun/engine.h>
+#include <forerun/benchmark.h>
+#include <forerun/generation.h>
+#include <forerun/request.h>
 
 #include <functional>
 #include <memory>
@@ -43,7 +45,7 @@ class RunningRequest final : public RequestView {
   size_t n_prompt() const override { return n_prompt_; }
   int n_left() const override;  // INT_MAX without a limit
   SequenceId sequence() const override { return run_.sequence; }
-  std::span<const TokenId> known_answer() const override { return known_answer_; }
+  std::span<const TokenId> known_answer() const override;  // where a benchmark knows it
   const Sampler& sampler() const override { return sampler_; }
   const SamplerState& state() const override { return state_; }
   bool compares_distributions() const override { return run_.compares_distributions; }
@@ -68,7 +70,10 @@ class RunningRequest final : public RequestView {
   // What a request learns and counts while it runs, for whoever runs it.
   SpeculationStatistics& speculation() { return result_.speculation; }
   Timings& timings() { return result_.timings; }
-  std::vector<DraftCounts>& steps() { return result_.steps; }
+  // What one pass drafted, for a benchmark that asks.
+  void count_step(const DraftCounts& counts) {
+    if (benchmark_ != nullptr) benchmark_->steps.push_back(counts);
+  }
 
   // The answer grew by a token: `logits` are those it was chosen from. Streams text. Why
   // the answer ends here, if it does; a token that ends the text is not part of it.
@@ -83,7 +88,7 @@ class RunningRequest final : public RequestView {
 
   std::vector<TokenId> text_;
   size_t n_prompt_;
-  std::vector<TokenId> known_answer_;
+  std::shared_ptr<BenchmarkRecord> benchmark_;  // or null
   GenerationOptions options_;
   std::function<void(std::string_view)> on_text_;
   std::function<bool()> is_cancelled_;

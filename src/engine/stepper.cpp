@@ -427,9 +427,9 @@ void Stepper::count(Active& active) {
   for (int32_t node = 0; node < tree.size(); ++node) add(node, {.n_drafted = 1});
   for (const int32_t node : verdict_.tested) add(node, {.n_tested = 1});
   for (const int32_t node : verdict_.path) add(node, {.n_accepted = 1});
-  active.request->steps().push_back({.n_drafted = tree.size(),
-                                     .n_tested = static_cast<int64_t>(verdict_.tested.size()),
-                                     .n_accepted = static_cast<int64_t>(verdict_.path.size())});
+  active.request->count_step({.n_drafted = tree.size(),
+                              .n_tested = static_cast<int64_t>(verdict_.tested.size()),
+                              .n_accepted = static_cast<int64_t>(verdict_.path.size())});
 }
 
 void Stepper::end(Active& active, RequestResult result) {

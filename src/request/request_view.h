@@ -21,7 +21,7 @@ class RequestView {
   // Tokens that the answer may still get.
   virtual int n_left() const { return std::numeric_limits<int>::max(); }
   virtual SequenceId sequence() const = 0;
-  // All of the answer, where the caller knew it beforehand (Request::known_answer); else empty.
+  // All of the answer, where the caller knew it beforehand (BenchmarkRecord::known_answer); else empty.
   virtual std::span<const TokenId> known_answer() const { return {}; }
 
   virtual const Sampler& sampler() const = 0;

@@ -6,16 +6,17 @@ namespace forerun {
 
 void ContinuationTrie::clear() {
   nodes_.assign(1, Node{});
-  table_.clear();
+  children_.clear();
   path_.assign(1, 0);
 }
 
 uint32_t ContinuationTrie::find_or_add(uint32_t parent, TokenId token, int match_length) {
-  if (const uint32_t child = table_.find(nodes_, parent, token); child != 0) return child;
+  const int32_t known = children_.find(static_cast<int32_t>(parent), token);
+  if (known != ChildMap::kNone) return static_cast<uint32_t>(known);
   const auto child = static_cast<uint32_t>(nodes_.size());
-  nodes_.push_back({parent, token, 0.0f, match_length, 0, 0, nodes_[parent].first_child});
+  nodes_.push_back({token, 0.0f, match_length, 0, 0, nodes_[parent].first_child});
   nodes_[parent].first_child = child;
-  table_.insert_last(nodes_);
+  children_.set(static_cast<int32_t>(parent), token, static_cast<int32_t>(child));
   return child;
 }
 

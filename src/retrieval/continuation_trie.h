@@ -10,7 +10,7 @@
 
 #include "core/ids.h"
 #include "retrieval/candidate_tree.h"
-#include "retrieval/child_table.h"
+#include "retrieval/child_map.h"
 
 namespace forerun {
 
@@ -37,7 +37,6 @@ class ContinuationTrie : public CandidateTree {
 
  private:
   struct Node {
-    uint32_t parent;
     TokenId token;
     float weight;
     int32_t match_length;
@@ -49,7 +48,7 @@ class ContinuationTrie : public CandidateTree {
   uint32_t find_or_add(uint32_t parent, TokenId token, int match_length);
 
   std::vector<Node> nodes_;
-  ChildTable<Node> table_{4096};
+  ChildMap children_;
   // The last continuation: its nodes, the root first.
   std::vector<uint32_t> path_;
 };

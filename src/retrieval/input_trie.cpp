@@ -30,16 +30,16 @@ InputTrie::InputTrie(const InputTrieOptions& options) : options_(options), nodes
 }
 
 size_t InputTrie::n_bytes() const {
-  return text_.capacity() * sizeof(TokenId) + nodes_.capacity() * sizeof(Node) + table_.n_bytes();
+  return text_.capacity() * sizeof(TokenId) + nodes_.capacity() * sizeof(Node) + children_.n_bytes();
 }
 
 void InputTrie::add_child(const Window& window, bool fold) {
   const uint32_t at = window.start + window.depth;
   const auto child = static_cast<uint32_t>(nodes_.size());
   CHECK(child < kFolded && at < kFolded);
-  nodes_.push_back({window.node, text_[at], 1, nodes_[window.node].below, fold ? kFolded | at : 0});
+  nodes_.push_back({text_[at], 1, nodes_[window.node].below, fold ? kFolded | at : 0});
   nodes_[window.node].below = child;
-  table_.insert_last(nodes_);
+  children_.set(static_cast<int32_t>(window.node), text_[at], static_cast<int32_t>(child));
 }
 
 // Gives a folded node at `depth` the child that its window has, unless that lies at
@@ -55,7 +55,7 @@ void InputTrie::unfold(uint32_t node, uint32_t depth, uint32_t limit) {
 // Takes the window's next token into the trie. With `fold`, the rest of the window follows
 // by itself where it is alone.
 void InputTrie::extend(Window& window, bool fold) {
-  const uint32_t child = table_.find(nodes_, window.node, text_[window.start + window.depth]);
+  const uint32_t child = find_child(window.node, text_[window.start + window.depth]);
   if (child == 0) {
     add_child(window, fold);
     window.node = static_cast<uint32_t>(nodes_.size() - 1);
@@ -77,7 +77,7 @@ void InputTrie::grow(Window& window) {
   const uint32_t depth = size() - 1 - window.start;
   // Where it was folded it may have been unfolded meanwhile.
   while (window.depth < depth && !folded(window.node)) {
-    window.node = table_.find(nodes_, window.node, text_[window.start + window.depth]);
+    window.node = find_child(window.node, text_[window.start + window.depth]);
     ++window.depth;
   }
   if (!folded(window.node)) extend(window, true);
@@ -137,7 +137,7 @@ void InputTrie::close_windows() {
     while (true) {
       if (folded(window.node)) unfold(window.node, window.depth, size());
       if (window.start + window.depth == size()) break;
-      window.node = table_.find(nodes_, window.node, text_[window.start + window.depth]);
+      window.node = find_child(window.node, text_[window.start + window.depth]);
       ++window.depth;
     }
   }
@@ -150,7 +150,7 @@ uint64_t InputTrie::walk(std::span<const TokenId> tokens) const {
   const auto left = static_cast<uint32_t>(options_.window - static_cast<int>(tokens.size()));
   uint32_t node = 0;
   for (size_t depth = 0; depth < tokens.size(); ++depth) {
-    node = table_.find(nodes_, node, tokens[depth]);
+    node = find_child(node, tokens[depth]);
     if (node == 0) return kNowhere;
     if (!folded(node)) continue;
     const auto rest = tokens.subspan(depth + 1);

@@ -16,13 +16,14 @@
 // and time per token are those of the few nodes that repeat.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <vector>
 
 #include "core/ids.h"
 #include "retrieval/candidate_tree.h"
-#include "retrieval/child_table.h"
+#include "retrieval/child_map.h"
 
 namespace forerun {
 
@@ -63,7 +64,6 @@ class InputTrie : public CandidateTree {
 
  private:
   struct Node {
-    uint32_t parent;
     TokenId token;
     uint32_t count;
     uint32_t next_sibling;
@@ -84,6 +84,10 @@ class InputTrie : public CandidateTree {
   uint32_t place(uint32_t node) const { return nodes_[node].below & ~kFolded; }
   uint32_t size() const { return static_cast<uint32_t>(text_.size()); }
 
+  // The child with this token, or 0.
+  uint32_t find_child(uint32_t node, TokenId token) const {
+    return static_cast<uint32_t>(std::max(children_.find(static_cast<int32_t>(node), token), 0));
+  }
   void add_child(const Window& window, bool fold);
   void unfold(uint32_t node, uint32_t depth, uint32_t limit);
   void extend(Window& window, bool fold);
@@ -95,7 +99,7 @@ class InputTrie : public CandidateTree {
   InputTrieOptions options_;
   std::vector<TokenId> text_;
   std::vector<Node> nodes_;
-  ChildTable<Node> table_;
+  ChildMap children_;
   std::vector<Window> open_;  // kGrowing: not yet complete, the oldest first
   uint32_t next_start_ = 0;   // kComplete: of the next window of the answer
 };

@@ -8,7 +8,7 @@
 // walks it.
 #pragma once
 
-#include <forerun/speculation.h>
+#include <forerun/statistics.h>
 
 #include <cstdint>
 #include <optional>

@@ -1,4 +1,4 @@
-#include <forerun/speculation.h>
+#include <forerun/statistics.h>
 
 #include <algorithm>
 

@@ -29,6 +29,9 @@ class Package(unittest.TestCase):
             prompts = ["the quick brown fox", "the quick brown fox jumps"]
             output = succeed(build / "answer", model("tiny-llama"), *prompts)
             self.assertIn("tokens per pass", output)
+            methods = succeed(build / "methods")
+            self.assertTrue(methods.startswith("auto: "), methods)
+            self.assertIn("\n  pld-ngram=", methods)
             # The same text as the program's.
             plain = run("run", "-m", model("tiny-llama"), "--raw", "-p", prompts[0], "-n", 64, "--seed", 1, "--spec", "none")
             self.assertEqual(output.split("\n---\n")[0], plain.stdout.decode(errors="replace").removesuffix("\n"))

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "core/ids.h"
-#include "draft/text/child_map.h"
+#include "retrieval/child_map.h"
 
 namespace forerun {
 

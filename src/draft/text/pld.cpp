@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "draft/text/child_map.h"
+#include "retrieval/child_map.h"
 
 namespace forerun {
 namespace {

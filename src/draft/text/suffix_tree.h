@@ -22,7 +22,7 @@
 #include <vector>
 
 #include "core/ids.h"
-#include "draft/text/child_map.h"
+#include "retrieval/child_map.h"
 
 namespace forerun {
 

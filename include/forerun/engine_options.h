@@ -1,0 +1,34 @@
+// What an engine is made with.
+#pragma once
+
+#include <forerun/speculation_options.h>
+
+#include <functional>
+#include <string>
+#include <string_view>
+
+namespace forerun {
+
+struct EngineOptions {
+  std::string model = "smollm2";  // path of a GGUF file, or a name
+  std::string device = "auto";    // "auto", "cpu", "cuda", "cuda:1"
+  int n_threads = 0;              // CPU threads; 0: one per core
+  bool pin_threads = true;        // bind each to a CPU, where the system allows it
+  int n_parallel = 1;             // requests that are answered at once; the others wait
+  int n_context = 0;            // tokens each may have; 0: what the model was trained for, at most 8192
+  std::string kv_type = "f16";  // of cached keys and values: "f16", "f32", "q8_0"
+  // On a GPU: the text with speculation is exactly the text without. Its kernels round
+  // differently with another number of rows, so this fills every small pass up to a fixed
+  // number and drafts chains instead of trees; docs/speculation.md has the price. For one
+  // request at a time. On a CPU texts are always the same.
+  bool exact = false;
+  SpeculationOptions speculation = {};
+  // Gets what is being done ("loading", "reading the prompt") and its share that is done. May be
+  // empty. What it throws ends what is being done: making the engine, generate().
+  std::function<void(std::string_view what, double share)> progress = {};
+  // Gets what went wrong beside the requests (a datastore's disk is full, or another process
+  // writes to it), as one line; from any thread. May be empty. What it throws is lost.
+  std::function<void(std::string_view)> warn = {};
+};
+
+}  // namespace forerun

@@ -1,0 +1,270 @@
+// forerun domains build: from prompts whose kind is known to a file of domains.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <map>
+#include <memory>
+
+#include "cli/commands.h"
+#include "cli/layers/texts.h"
+#include "cli/model_options.h"
+#include "cli/output_file.h"
+#include "cli/terminal/progress.h"
+#include "core/error.h"
+#include "cost/cost_file.h"
+#include "cost/pass_costs.h"
+#include "engine/loaded_model.h"
+#include "layers/domain_anchors.h"
+#include "layers/domain_file.h"
+#include "layers/layer_search.h"
+#include "prompts/prompts.h"
+
+namespace forerun {
+namespace {
+
+struct BuildOptions {
+  ModelOptions model;
+  std::vector<std::string> prompts;
+  std::vector<std::string> domains;  // "NAME=FILE"
+  std::string vector = "mean";
+  int n_clusters = 10;
+  TextOptions texts{.n_texts = 8, .n_tokens = 32};
+  LayerSearchOptions search;
+  std::string output;
+};
+
+// A domain's prompts, and what the model makes of them.
+struct DomainPrompts {
+  std::string name;
+  std::vector<std::vector<TokenId>> prompts;
+  std::vector<PromptState> states;
+
+  DomainVectors vectors(PromptVector kind) const {
+    DomainVectors vectors{.name = name, .values = {}};
+    for (const PromptState& state : states) {
+      const auto vector = vector_of(state, kind);
+      vectors.values.insert(vectors.values.end(), vector.begin(), vector.end());
+    }
+    return vectors;
+  }
+};
+
+std::vector<BenchPrompt> read_all_prompts(const BuildOptions& options) {
+  std::vector<BenchPrompt> all;
+  for (const std::string& file : options.prompts) {
+    for (BenchPrompt& prompt : read_prompts(file).prompts) {
+      if (prompt.category.empty()) {
+        fail(ErrorCode::kInvalidArgument,
+             "{}: prompt {} has no category: give one to each, or use --domain NAME={}", file, prompt.id,
+             file);
+      }
+      all.push_back(std::move(prompt));
+    }
+  }
+  for (const std::string& domain : options.domains) {
+    const size_t equals = domain.find('=');
+    if (equals == 0 || equals == std::string::npos || equals + 1 == domain.size()) {
+      fail(ErrorCode::kInvalidArgument, "--domain is '{}': write NAME=FILE", domain);
+    }
+    for (BenchPrompt& prompt : read_prompts(domain.substr(equals + 1)).prompts) {
+      prompt.category = domain.substr(0, equals);
+      all.push_back(std::move(prompt));
+    }
+  }
+  if (all.empty()) {
+    fail(ErrorCode::kInvalidArgument,
+         "no prompts: use --prompts FILE with categories, or --domain NAME=FILE");
+  }
+  return all;
+}
+
+std::vector<DomainPrompts> by_domain(const std::vector<BenchPrompt>& prompts,
+                                     const LoadedModel& loaded) {
+  std::vector<DomainPrompts> domains;
+  std::map<std::string, size_t> places;
+  for (const BenchPrompt& prompt : prompts) {
+    const auto [place, is_new] = places.emplace(prompt.category, domains.size());
+    if (is_new) domains.push_back({.name = prompt.category, .prompts = {}, .states = {}});
+    domains[place->second].prompts.push_back(prompt_for(loaded, prompt.turns.front()));
+    if (domains[place->second].prompts.back().empty()) {
+      fail(ErrorCode::kInvalidArgument, "prompt {} of {} is empty", prompt.id, prompt.category);
+    }
+  }
+  if (domains.size() < 2) {
+    fail(ErrorCode::kInvalidArgument,
+         "there is one domain only, {}: give two or more ('forerun layers search' makes one set for "
+         "all prompts)",
+         domains.front().name);
+  }
+  for (const DomainPrompts& domain : domains) {
+    if (domain.prompts.size() >= 2) continue;
+    fail(ErrorCode::kInvalidArgument, "domain {} has one prompt only: give it two or more", domain.name);
+  }
+  return domains;
+}
+
+// Room for the longest prompt, and for the longest texts of a domain that are searched on
+// together.
+int cells_for(const std::vector<DomainPrompts>& domains, const BuildOptions& options) {
+  constexpr size_t kCalibration = 4096;
+  size_t n_cells = kCalibration;
+  for (const DomainPrompts& domain : domains) {
+    std::vector<size_t> lengths;
+    for (const auto& prompt : domain.prompts) lengths.push_back(prompt.size());
+    std::sort(lengths.rbegin(), lengths.rend());  // the longest first
+    const size_t n_texts = std::min(lengths.size(), static_cast<size_t>(options.texts.n_texts));
+    // The answers twice: committed, and as a candidate has them.
+    size_t n = 2 * n_texts * static_cast<size_t>(options.texts.n_tokens + 1);
+    for (size_t i = 0; i < n_texts; ++i) n += lengths[i];
+    n_cells = std::max(n_cells, n);
+  }
+  return static_cast<int>(n_cells);
+}
+
+void read_states(Executor& executor, std::vector<DomainPrompts>& domains) {
+  size_t n_all = 0, n_read = 0;
+  for (const DomainPrompts& domain : domains) {
+    for (const auto& prompt : domain.prompts) n_all += prompt.size();
+  }
+  WorkProgress progress("reading prompts");
+  for (DomainPrompts& domain : domains) {
+    for (const auto& prompt : domain.prompts) {
+      domain.states.push_back(read_prompt_state(executor, prompt).value());
+      n_read += prompt.size();
+      progress.show(static_cast<double>(n_read) / static_cast<double>(n_all), ", " + domain.name);
+    }
+  }
+}
+
+// How well both kinds of vectors tell domains apart; of the one that is used, what follows.
+RoutingCheck check_vectors(const std::vector<DomainPrompts>& domains, int n_embd,
+                           const BuildOptions& options) {
+  RoutingCheck chosen;
+  for (const PromptVector kind : {PromptVector::kMean, PromptVector::kLast}) {
+    std::vector<DomainVectors> vectors;
+    for (const DomainPrompts& domain : domains) vectors.push_back(domain.vectors(kind));
+    RoutingCheck check = check_routing(vectors, n_embd, options.n_clusters);
+    fmt::print("by the {} of its states {} of {} prompts, each left out of the anchors, find home\n",
+               to_string(kind), check.n_all_at_home(), check.n_all());
+    if (options.vector == to_string(kind)) chosen = std::move(check);
+  }
+  std::fflush(stdout);
+  return chosen;
+}
+
+// What the model answers to these prompts of a domain.
+std::vector<SearchText> texts_of(const std::string& domain, Executor& executor,
+                                 const LoadedModel& loaded,
+                                 const std::vector<std::vector<TokenId>>& prompts, int n_tokens) {
+  std::vector<SearchText> texts =
+      shown_answers(executor, loaded, prompts, {.what = domain + ": answering", .n_tokens = n_tokens});
+  if (!texts.empty()) return texts;
+  fail(ErrorCode::kInvalidArgument, "the model answers no prompt of {}: give others, or more (--texts)",
+       domain);
+}
+
+// The layers to draft such texts with, beginning with what was good for other domains.
+void search_domain(ExpectedSpeed& objective, const LayerSearchOptions& options, int n_texts,
+                   Domain& domain) {
+  LayerSearchResult result =
+      shown_search(objective, domain.layers.n_layers(), options, domain.name + ": searching");
+  KeptLayers kept = kept_layers(std::move(result), {.method = options.method,
+                                                    .objective = "expected",
+                                                    .n_texts = n_texts,
+                                                    .n_tokens = objective.n_tokens()});
+  domain.layers = kept.layers;
+  domain.found = std::move(kept.found);
+}
+
+// A domain that was searched later may have found what suits this one better.
+void take_better(ExpectedSpeed& objective, std::span<const Domain> others, Domain& domain) {
+  for (const Domain& other : others) {
+    if (other.layers.is_full() || other.layers == domain.layers) continue;
+    const double speedup = objective.speedup(other.layers);
+    ++domain.found.n_candidates;
+    if (speedup > domain.found.speedup) {
+      domain.layers = other.layers;
+      domain.found.speedup = speedup;
+    }
+    domain.found.best_so_far.push_back(domain.found.speedup);
+  }
+}
+
+void build(const BuildOptions& options) {
+  check_output(options.output);
+  const std::vector<BenchPrompt> prompts = read_all_prompts(options);
+  const EngineOptions engine = engine_options(options.model, {});
+  const LoadedModel loaded = load_model(resolve_model(options.model.model), options.model.device,
+                                        [&](double share) { engine.progress("loading", share); });
+  std::vector<DomainPrompts> domains = by_domain(prompts, loaded);
+  Executor executor(loaded.model, {.kv = {.n_cells = cells_for(domains, options)}});
+  PassCosts costs(calibrated(
+      executor, {.progress = [&](double share) { engine.progress("measuring this machine", share); }}));
+  read_states(executor, domains);
+
+  const ModelConfig& config = loaded.model->config();
+  const RoutingCheck check = check_vectors(domains, config.n_embd, options);
+  DomainFile file{.model = loaded.model->fingerprint(),
+                  .n_layers = config.n_layers,
+                  .n_embd = config.n_embd,
+                  .vector = parse_prompt_vector(options.vector).value(),
+                  .least_cosine = check.least_cosine};
+  LayerSearchOptions search = options.search;
+  std::vector<std::vector<SearchText>> texts;
+  for (const DomainPrompts& prompts_of : domains) {
+    const DomainVectors vectors = prompts_of.vectors(file.vector);
+    Domain& domain = file.domains.emplace_back();
+    domain.name = prompts_of.name;
+    domain.layers = LayerSet::full(config.n_layers);
+    domain.anchors = make_anchors(vectors, config.n_embd, options.n_clusters);
+    std::vector<std::vector<TokenId>> chosen;
+    for (const size_t i :
+         representatives(vectors, config.n_embd, domain.anchors, options.texts.n_texts)) {
+      chosen.push_back(prompts_of.prompts[i]);
+    }
+    texts.push_back(texts_of(domain.name, executor, loaded, chosen, options.texts.n_tokens));
+    ExpectedSpeed objective(executor, costs, texts.back());
+    search_domain(objective, search, static_cast<int>(texts.back().size()), domain);
+    if (!domain.layers.is_full()) search.first_sets = {domain.layers};
+  }
+  for (size_t d = 0; d < file.domains.size(); ++d) {
+    Domain& domain = file.domains[d];
+    ExpectedSpeed objective(executor, costs, std::move(texts[d]));
+    take_better(objective, std::span(file.domains).subspan(d + 1), domain);
+    fmt::print("{}: {} of {} prompts find home, {:.2f}x without {} of {} blocks after {} candidates\n",
+               domain.name, check.n_at_home[d], check.n_prompts[d], domain.found.speedup,
+               domain.layers.n_blocks() - domain.layers.n_running(), domain.layers.n_blocks(),
+               domain.found.n_candidates);
+  }
+  file.save(options.output);
+}
+
+}  // namespace
+
+void add_domains_build_command(CLI::App& domains) {
+  auto options = std::make_shared<BuildOptions>();
+  CLI::App* command = domains.add_subcommand(
+      "build", "Make domains: what their prompts are like, and which layers to draft them with");
+  command
+      ->add_option("--prompts", options->prompts,
+                   "JSONL file as 'bench spec' reads it; categories are the domains")
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  command->add_option("--domain", options->domains, "NAME=FILE: all prompts of a file are one domain")
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  command->add_option("-o,--output", options->output, "The file to write")->required();
+  command
+      ->add_option("--vector", options->vector,
+                   "What stands for a prompt: the mean of its states, or the last")
+      ->check(CLI::IsMember({"mean", "last"}))
+      ->capture_default_str();
+  command->add_option("--clusters", options->n_clusters, "Anchors of a domain at most")
+      ->check(CLI::Range(1, 1000))
+      ->capture_default_str();
+  add_text_options(*command, options->texts, "Prompts of a domain that layers are searched on");
+  add_layer_search_options(*command, options->search);
+  add_model_options(*command, options->model);
+  command->callback([options] { build(*options); });
+}
+
+}  // namespace forerun
