@@ -108,8 +108,8 @@ Speculator::Speculator(const SpeculationOptions& options, const Resources& resou
 
 Speculator::~Speculator() {
   if (planner_ == nullptr) return;
-  const std::vector<float> learnt = planner_->learnt();
-  if (learnt.empty()) return;
+  const Learnt learnt = planner_->learnt();
+  if (learnt.acceptance.empty()) return;
   try {
     save_learnt(learnt_folder(), learnt_key_, learnt);
   } catch (const Error&) {

@@ -23,7 +23,7 @@ PassCosts known_costs(Executor& executor) {
                     .rest = guess.blocks.rest * factor};
     guess.curve = std::move(*similar);
   }
-  return PassCosts(std::move(guess), /*is_guess=*/true);
+  return PassCosts(std::move(guess), PassCosts::Known::kGuessed);
 }
 
 void keep_costs(Executor& executor, const PassCosts& costs) {

@@ -31,9 +31,9 @@ size_t nearest_point(const CostCurve& curve, int n_rows) {
 
 }  // namespace
 
-PassCosts::PassCosts(Calibration first, bool is_guess)
+PassCosts::PassCosts(Calibration first, Known known)
     : first_(std::move(first)),
-      is_guess_(is_guess),
+      known_(known),
       corrections_(first_.curve.points().size()),
       corrected_(first_.curve),
       blocks_(first_.blocks) {
@@ -56,6 +56,8 @@ double PassCosts::pass_with(const LayerSet& layers, int n_context, int n_request
 
 // The error is the rows' and attention's, by their shares of what was expected.
 void PassCosts::observe(const SeenPass& seen) {
+  if (known_ == Known::kGiven) return;
+  const bool is_guess = known_ == Known::kGuessed;
   const int n_most = first_.curve.points().back().n_rows;
   const int n_each = std::max(1, seen.n_rows / seen.n_requests);
   const double of_rows = rows(seen.n_rows);
@@ -73,11 +75,11 @@ void PassCosts::observe(const SeenPass& seen) {
   // What is known by now of this number of rows, from those near it, is where it begins.
   const double known = smoothed(at);
   correction.n_seen = std::min(correction.n_seen + 1, kMostSeen);
-  const double weight = is_guess_ ? 1 : kFirstWeight;
+  const double weight = is_guess ? 1 : kFirstWeight;
   const double rate =
-      is_first && is_guess_ ? 1 : std::max(kSlowestRate, 1 / (weight + correction.n_seen));
+      is_first && is_guess ? 1 : std::max(kSlowestRate, 1 / (weight + correction.n_seen));
   if (correction.n_seen <= 1) correction.factor = known;
-  correction.factor *= std::max(0.1, 1 + rate * error * share / of_rows);
+  correction.factor *= std::max(1e-6, 1 + rate * error * share / of_rows);
   if (of_attention > 0) {
     const double factor = attention_factor_ * (1 + rate * error * (1 - share) / of_attention);
     attention_factor_ = std::max(0.05, factor);
@@ -90,12 +92,13 @@ void PassCosts::observe(const SeenPass& seen) {
 void PassCosts::observe_prompt(int n_rows, double seconds) {
   const int n_most = first_.curve.points().back().n_rows;
   Correction& correction = corrections_.back();
-  if (!is_guess_ || n_rows < n_most || correction.n_seen > 0) return;
+  if (known_ != Known::kGuessed || n_rows < n_most || correction.n_seen > 0) return;
   correction = {.factor = seconds * n_most / n_rows / first_.curve.rows(n_most), .n_seen = 0.5};
   correct();
 }
 
 void PassCosts::observe_layers(const LayerSet& layers, int n_context, double seconds) {
+  if (known_ == Known::kGiven) return;
   const double factor =
       std::clamp(seconds / pass_with(layers, n_context), 1 / kMostSurprise, kMostSurprise);
   layers_factor_ = std::clamp(layers_factor_ * std::pow(factor, kLayersRate), 1 / kMostLayersFactor,
@@ -122,7 +125,8 @@ void PassCosts::correct() {
   std::vector<CostPoint> points = first_.curve.points();
   for (size_t i = 0; i < points.size(); ++i) {
     points[i].seconds *= smoothed(i);
-    if (is_guess_ && i > 0) points[i].seconds *= 1 - kOptimism / (1 + corrections_[i].n_seen);
+    if (known_ == Known::kGuessed && i > 0)
+      points[i].seconds *= 1 - kOptimism / (1 + corrections_[i].n_seen);
     points[i].seconds_per_token *= attention_factor_;
   }
   // Further rows never make a pass shorter.

@@ -24,9 +24,15 @@ struct SeenPass {
 
 class PassCosts {
  public:
-  // `is_guess`: numbers of rows that were never seen are taken to be a little cheaper than they
-  // look, so that they are tried.
-  explicit PassCosts(Calibration first, bool is_guess = false);
+  // What it begins with.
+  enum class Known {
+    kMeasured,
+    // Numbers of rows that were never seen are taken to be a little cheaper than they look, so that they
+    // are tried.
+    kGuessed,
+    kGiven,  // passes change nothing: for tests
+  };
+  explicit PassCosts(Calibration first, Known known = Known::kMeasured);
 
   // Of a pass of `n_rows` rows, all requests together, without context.
   double rows(int n_rows) const { return corrected_.rows(n_rows); }
@@ -64,7 +70,7 @@ class PassCosts {
   void correct();
 
   Calibration first_;
-  bool is_guess_;
+  Known known_;
   std::vector<Correction> corrections_;  // per point of the curve
   double attention_factor_ = 1;
   double layers_factor_ = 1;

@@ -32,7 +32,7 @@ TEST(PassCosts, AreWhatIsKnownUntilPassesAreSeen) {
 
 TEST(PassCosts, PassesCorrectAGuess) {
   std::mt19937 random(5);
-  PassCosts costs(first_costs(), /*is_guess=*/true);
+  PassCosts costs(first_costs(), PassCosts::Known::kGuessed);
   for (int i = 0; i < 400; ++i) {
     const int n_rows = 1 + static_cast<int>(random() % 16);
     const int n_context = static_cast<int>(random() % 200);
@@ -41,7 +41,7 @@ TEST(PassCosts, PassesCorrectAGuess) {
     costs.observe({.n_rows = n_rows, .n_requests = 1, .n_context = n_context, .seconds = seconds});
   }
   for (const int n_rows : {1, 4, 8, 16}) {
-    EXPECT_NEAR(costs.pass(n_rows, 100) / truth(n_rows, 100), 1, 0.25) << n_rows;
+    EXPECT_NEAR(costs.pass(n_rows, 100) / truth(n_rows, 100), 1, 0.3) << n_rows;
   }
   EXPECT_LT(costs.rows(8) / costs.rows(1), 1.3) << "rows are nearly free there";
   EXPECT_NEAR(costs.blocks().mlp, 0.2 * 0.3, 0.02) << "blocks take their part";
@@ -49,14 +49,14 @@ TEST(PassCosts, PassesCorrectAGuess) {
 }
 
 TEST(PassCosts, OnePassOfAGuessTellsHowFastTheMachineIs) {
-  PassCosts costs(first_costs(), /*is_guess=*/true);
+  PassCosts costs(first_costs(), PassCosts::Known::kGuessed);
   costs.observe({.n_rows = 1, .n_requests = 1, .n_context = 0, .seconds = 0.01});
   EXPECT_NEAR(costs.rows(1), 0.01, 1e-6);
   EXPECT_LT(costs.rows(16), 0.04);
 }
 
 TEST(PassCosts, APromptTellsWhatManyRowsCost) {
-  PassCosts guess(first_costs(), /*is_guess=*/true);
+  PassCosts guess(first_costs(), PassCosts::Known::kGuessed);
   guess.observe_prompt(128, 4.0);
   EXPECT_NEAR(guess.rows(64), 2.0, 0.2);
   PassCosts measured(first_costs());
@@ -65,7 +65,7 @@ TEST(PassCosts, APromptTellsWhatManyRowsCost) {
 }
 
 TEST(PassCosts, UnseenRowsOfAGuessAreTried) {
-  PassCosts costs(first_costs(), /*is_guess=*/true);
+  PassCosts costs(first_costs(), PassCosts::Known::kGuessed);
   const PassCosts measured(first_costs());
   EXPECT_LT(costs.rows(4), measured.rows(4));
   for (int i = 0; i < 100; ++i) {
@@ -81,6 +81,15 @@ TEST(PassCosts, LayersCostWhatTheirPassesTook) {
   for (int i = 0; i < 200; ++i) costs.observe_layers(layers, 50, 2 * expected);
   EXPECT_NEAR(costs.pass_with(layers, 50), 2 * expected, 0.1 * expected);
   EXPECT_DOUBLE_EQ(costs.rows(1), 1) << "a pass with all layers is another thing";
+}
+
+TEST(PassCosts, WhatIsGivenStays) {
+  PassCosts costs(first_costs(), PassCosts::Known::kGiven);
+  costs.observe({.n_rows = 4, .n_requests = 1, .n_context = 0, .seconds = 100});
+  costs.observe_layers(LayerSet::first_blocks(4, 4), 0, 100);
+  costs.observe_prompt(128, 100);
+  EXPECT_DOUBLE_EQ(costs.rows(4), 1.45);
+  EXPECT_EQ(costs.blocks().mlp, 0.2);
 }
 
 }  // namespace

@@ -81,7 +81,8 @@ class DrawnDrafts : public ::testing::Test {
     costs_.emplace(
         Calibration{.curve = CostCurve({{.n_rows = 1, .seconds = 1, .seconds_per_token = 0},
                                         {.n_rows = 64, .seconds = 3, .seconds_per_token = 0}}),
-                    .blocks = {.attention = 0.001, .mlp = 0.001, .rest = 0.01}});
+                    .blocks = {.attention = 0.001, .mlp = 0.001, .rest = 0.01}},
+        PassCosts::Known::kGiven);
     stepper_.emplace(*executor_, loaded_->vocabulary,
                      StepperOptions{.n_slots = kSlots, .n_context = kContext});
   }

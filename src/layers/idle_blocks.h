@@ -26,8 +26,12 @@ class IdleBlockCheck {
   // Both outlive it.
   IdleBlockCheck(Executor& executor, const PassCosts& costs) : executor_(executor), costs_(costs) {}
 
-  // Whether it is clear that leaving blocks out pays. Looks once, when there is time for it.
+  // Whether it is clear that leaving blocks out pays. Looks once, when there is time for it or a few
+  // tokens were made.
   bool promises_much(const RequestView& request, TimeShare& time);
+  bool has_looked() const { return has_looked_; }
+  // It is known already.
+  void skip() { has_looked_ = true; }
 
  private:
   bool look(const RequestView& request) const;

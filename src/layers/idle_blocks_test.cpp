@@ -9,18 +9,18 @@ namespace {
 
 using test::WrittenText;
 
-class GlanceTest : public test::PlantedTest {
+class IdleBlocksTest : public test::PlantedTest {
  protected:
   static TimeShare no_limit() { return TimeShare(1.0); }
 };
 
-TEST_F(GlanceTest, FindsBlocksThatDoNothing) {
+TEST_F(IdleBlocksTest, FindsBlocksThatDoNothing) {
   const WrittenText text(*executor_, 1.0f, 60);
   const TextBlockStates states(*executor_, text, text.text().size(), 4);
   EXPECT_EQ(without_idle_blocks(states, costs_, 60), test::without_planted());
 }
 
-TEST_F(GlanceTest, PromisesMuchOnceWhereMuchCanGo) {
+TEST_F(IdleBlocksTest, PromisesMuchOnceWhereMuchCanGo) {
   const WrittenText text(*executor_, 1.0f, 60);
   const int n_free = executor_->cells().n_free();
   IdleBlockCheck idle_blocks(*executor_, costs_);
@@ -30,7 +30,7 @@ TEST_F(GlanceTest, PromisesMuchOnceWhereMuchCanGo) {
   EXPECT_EQ(executor_->cells().n_free(), n_free);
 }
 
-TEST_F(GlanceTest, PromisesNothingWhereDraftsDoNotPay) {
+TEST_F(IdleBlocksTest, PromisesNothingWhereDraftsDoNotPay) {
   const WrittenText text(*executor_, 1.0f, 60);
   Calibration every_row = test::planted_costs();  // costs a pass
   every_row.curve = CostCurve({{.n_rows = 1, .seconds = 26, .seconds_per_token = 0},
@@ -41,7 +41,7 @@ TEST_F(GlanceTest, PromisesNothingWhereDraftsDoNotPay) {
   EXPECT_FALSE(idle_blocks.promises_much(text, time));
 }
 
-TEST_F(GlanceTest, WaitsForItsTimeAndForText) {
+TEST_F(IdleBlocksTest, WaitsForItsTimeAndForText) {
   IdleBlockCheck idle_blocks(*executor_, costs_);
   const WrittenText text(*executor_, 1.0f, 60);
   const int64_t before = executor_->n_passes();
@@ -56,7 +56,23 @@ TEST_F(GlanceTest, WaitsForItsTimeAndForText) {
   EXPECT_TRUE(idle_blocks.promises_much(text, time)) << "later";
 }
 
-TEST_F(GlanceTest, AFullCacheIsNoError) {
+TEST_F(IdleBlocksTest, WaitsForAFewStepsAtMost) {
+  IdleBlockCheck idle_blocks(*executor_, costs_);
+  const WrittenText text(*executor_, 1.0f, 60);
+  TimeShare none(0.0), little(1e-9);
+  std::optional<Stopwatch> last;
+  for (int i = 0; i < 20; ++i) little.begin_step(last);
+  EXPECT_FALSE(idle_blocks.promises_much(text, little));
+  for (int i = 0; i < 20; ++i) {
+    little.begin_step(last);
+    none.begin_step(last);
+    none.begin_step(last);
+  }
+  EXPECT_FALSE(idle_blocks.promises_much(text, none)) << "no time is to be used";
+  EXPECT_TRUE(idle_blocks.promises_much(text, little));
+}
+
+TEST_F(IdleBlocksTest, AFullCacheIsNoError) {
   const WrittenText text(*executor_, 1.0f, 60);
   const SequenceId other = executor_->cells().create();
   while (executor_->cells().n_free() > 2) executor_->cells().extend(other);

@@ -33,7 +33,7 @@ class GrowingText final : public RequestView {
   size_t n_shown_;
 };
 
-class PeriodicSelectors : public test::PlantedTest {
+class IntervalSelectors : public test::PlantedTest {
  protected:
   // What a request drafts with after so many steps.
   static std::optional<DraftPlan> plan_after(LayerSelector& selector, const WrittenText& text,
@@ -54,7 +54,7 @@ class PeriodicSelectors : public test::PlantedTest {
   }
 };
 
-TEST_F(PeriodicSelectors, KnapSpecFindsWhatIsPlanted) {
+TEST_F(IntervalSelectors, KnapSpecFindsWhatIsPlanted) {
   const WrittenText text(*executor_, 1.0f, 200);
   for (const int branches : {0, 6}) {
     KnapSpecSelector selector({.when = kNoLimit, .branches = branches}, *executor_, costs_);
@@ -67,7 +67,7 @@ TEST_F(PeriodicSelectors, KnapSpecFindsWhatIsPlanted) {
   }
 }
 
-TEST_F(PeriodicSelectors, KnapSpecKeepsToItsCap) {
+TEST_F(IntervalSelectors, KnapSpecKeepsToItsCap) {
   const WrittenText text(*executor_, 1.0f, 120);
   KnapSpecSelector selector({.when = kNoLimit, .cap = 0.25, .branches = 0}, *executor_, costs_);
   const auto plan = plan_after(selector, text, 8);
@@ -75,7 +75,7 @@ TEST_F(PeriodicSelectors, KnapSpecKeepsToItsCap) {
   EXPECT_EQ(plan->layers.n_blocks() - plan->layers.n_running(), kPlantedLayers / 2);
 }
 
-TEST_F(PeriodicSelectors, KnapSpecDoesNotDraftWhereItCannotPay) {
+TEST_F(IntervalSelectors, KnapSpecDoesNotDraftWhereItCannotPay) {
   const WrittenText text(*executor_, 1.0f, 120);
   Calibration every_row = test::planted_costs();  // costs a pass
   every_row.curve = CostCurve({{.n_rows = 1, .seconds = 26, .seconds_per_token = 0},
@@ -91,7 +91,7 @@ TEST_F(PeriodicSelectors, KnapSpecDoesNotDraftWhereItCannotPay) {
   EXPECT_LE(executor_->n_passes() - before, 8 * first_look);
 }
 
-TEST_F(PeriodicSelectors, KnapSpecStopsWhenItsDraftsFail) {
+TEST_F(IntervalSelectors, KnapSpecStopsWhenItsDraftsFail) {
   const WrittenText text(*executor_, 1.0f, 120);
   KnapSpecSelector selector({.when = kNoLimit}, *executor_, costs_);
   plan_after(selector, text, 8);
@@ -104,19 +104,35 @@ TEST_F(PeriodicSelectors, KnapSpecStopsWhenItsDraftsFail) {
   EXPECT_FALSE(chooser->plan());
 }
 
-TEST_F(PeriodicSelectors, AttentionWeighsMoreBehindLongTexts) {
-  Calibration costs = costs_;
+TEST_F(IntervalSelectors, KnapSpecGoesOnWithWhatItChoseBefore) {
+  const WrittenText text(*executor_, 1.0f, 120);
+  KnapSpecSelector first({.when = kNoLimit}, *executor_, costs_);
+  EXPECT_FALSE(first.learnt()) << "it has not looked yet";
+  plan_after(first, text, 8);
+  KnapSpecSelector later({.when = {.interval = 64, .share = 0.0}}, *executor_, costs_);
+  later.restore(first.learnt().value());
+  const auto plan = later.begin(text)->plan();
+  ASSERT_TRUE(plan);
+  EXPECT_EQ(plan->layers, first.learnt());
+  // A file of another model is no use.
+  KnapSpecSelector other({.when = {.interval = 64, .share = 0.0}}, *executor_, costs_);
+  other.restore(LayerSet::none(3));
+  EXPECT_FALSE(other.begin(text)->plan());
+}
+
+TEST_F(IntervalSelectors, AttentionWeighsMoreBehindLongTexts) {
+  Calibration costs = test::planted_costs();
   costs.curve = CostCurve({{.n_rows = 1, .seconds = 26, .seconds_per_token = 0.012}});
-  EXPECT_EQ(block_weights(costs, 12, 0).attention, 1);
-  EXPECT_EQ(block_weights(costs, 12, 2000).attention, 3);
-  costs.blocks().mlp = 4;
-  EXPECT_EQ(block_weights(costs, 12, 0).mlp, 4);
-  EXPECT_EQ(block_weights(costs, 12, 0).attention, 1);
-  EXPECT_EQ(block_weights(costs, 12, 3000).mlp, 1);
+  EXPECT_EQ(block_weights(PassCosts(costs), 12, 0).attention, 1);
+  EXPECT_EQ(block_weights(PassCosts(costs), 12, 2000).attention, 3);
+  costs.blocks.mlp = 4;
+  EXPECT_EQ(block_weights(PassCosts(costs), 12, 0).mlp, 4);
+  EXPECT_EQ(block_weights(PassCosts(costs), 12, 0).attention, 1);
+  EXPECT_EQ(block_weights(PassCosts(costs), 12, 3000).mlp, 1);
 }
 
 // Layers both of whose blocks do nothing.
-TEST_F(PeriodicSelectors, ClaspFindsWholeLayers) {
+TEST_F(IntervalSelectors, ClaspFindsWholeLayers) {
   const WrittenText text(*executor_, 1.0f, 60);
   ClaspSelector selector({.when = kNoLimit, .skip = 4.0 / 12}, *executor_, costs_);
   const auto plan = plan_after(selector, text, 8);
@@ -129,7 +145,7 @@ TEST_F(PeriodicSelectors, ClaspFindsWholeLayers) {
   EXPECT_EQ(plan->layers, expected);
 }
 
-TEST_F(PeriodicSelectors, DelLeavesTheModelEarlyOrNotAtAll) {
+TEST_F(IntervalSelectors, DelLeavesTheModelEarlyOrNotAtAll) {
   const WrittenText text(*executor_, 1.0f, 60);
   DelSelector selector({.when = kNoLimit, .window = 16}, *executor_, costs_);
   const auto plan = plan_after(selector, text, 8);
@@ -138,7 +154,7 @@ TEST_F(PeriodicSelectors, DelLeavesTheModelEarlyOrNotAtAll) {
   EXPECT_EQ(plan->layers.n_running() % 2, 0);
 }
 
-TEST_F(PeriodicSelectors, LookingTakesItsShareOfTheTimeAtMost) {
+TEST_F(IntervalSelectors, LookingTakesItsShareOfTheTimeAtMost) {
   const WrittenText text(*executor_, 1.0f, 60);
   KnapSpecSelector selector({.when = {.interval = 1, .share = 0.0}}, *executor_, costs_);
   const int64_t before = executor_->n_passes();
@@ -146,7 +162,7 @@ TEST_F(PeriodicSelectors, LookingTakesItsShareOfTheTimeAtMost) {
   EXPECT_EQ(executor_->n_passes(), before);
 }
 
-TEST_F(PeriodicSelectors, AFullCacheIsNoError) {
+TEST_F(IntervalSelectors, AFullCacheIsNoError) {
   const WrittenText text(*executor_, 1.0f, 60);
   const SequenceId other = executor_->cells().create();
   while (executor_->cells().n_free() > 2) executor_->cells().extend(other);

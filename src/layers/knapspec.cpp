@@ -13,6 +13,8 @@ constexpr double kMargin = 1.05;
 
 // Tokens that read each other's keys and values as the draft has them: as many as drafts have.
 constexpr size_t kDraftTokens = 16;
+// Of layers that were chosen before.
+constexpr double kUsualAgreement = 0.8;
 
 // `expected`: what to compare all of them with; empty: the text.
 std::vector<AgreementWindow> as_long_as_drafts(const AgreementWindow& all,
@@ -156,6 +158,19 @@ std::optional<DraftPlan> KnapSpecSelector::plan(int n_context) {
   const int n_tokens = best_draft(costs_, chance, seconds, n_context, {.margin = kMargin}).n_tokens;
   if (n_tokens == 0) return std::nullopt;
   return DraftPlan{.layers = chosen_->layers, .max_tokens = n_tokens, .agreement = chance};
+}
+
+std::optional<LayerSet> KnapSpecSelector::learnt() const {
+  if (chosen_) return chosen_->layers;
+  if (!idle_blocks_.has_looked()) return std::nullopt;
+  return LayerSet::full(executor_.model().config().n_layers);
+}
+
+// How often they were right is learnt again: the text is another one.
+void KnapSpecSelector::restore(const LayerSet& learnt) {
+  if (learnt.n_layers() != executor_.model().config().n_layers) return;
+  idle_blocks_.skip();
+  if (!learnt.is_full()) chosen_ = counted(learnt, kUsualAgreement, kDraftTokens);
 }
 
 void KnapSpecSelector::observe(const ChainOutcome& outcome) {

@@ -64,6 +64,9 @@ class KnapSpecSelector final : public IntervalSelector {
   // The executor and the costs outlive it.
   KnapSpecSelector(const KnapSpecOptions& options, Executor& executor, const PassCosts& costs);
 
+  std::optional<LayerSet> learnt() const override;
+  void restore(const LayerSet& learnt) override;
+
  private:
   // A set that drafts, and how often what it drafts is right.
   struct Chosen {

@@ -45,6 +45,10 @@ class LayerSelector {
   virtual std::unique_ptr<RequestLayers> begin(const RequestView& request) = 0;
   // Whether it needs RequestView::prompt_state().
   virtual bool wants_prompt_state() const { return false; }
+  // What it chose, for another run to begin with: nullopt where it has not looked yet, all blocks where
+  // it found none to leave out.
+  virtual std::optional<LayerSet> learnt() const { return std::nullopt; }
+  virtual void restore(const LayerSet& /*learnt*/) {}
 };
 
 // The same set for all requests, always.

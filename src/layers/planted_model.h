@@ -68,7 +68,7 @@ class PlantedTest : public ::testing::Test {
   std::shared_ptr<const Model> model_ = load_planted_model();
   std::unique_ptr<Executor> executor_ =
       std::make_unique<Executor>(model_, ExecutorOptions{.kv = {.n_cells = 512}, .max_rows = 128});
-  PassCosts costs_{planted_costs()};
+  PassCosts costs_{planted_costs(), PassCosts::Known::kGiven};
 };
 
 }  // namespace forerun::test

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstdint>
 #include <optional>
 
 #include "core/stopwatch.h"
@@ -18,7 +19,10 @@ class TimeShare {
   void begin_step(std::optional<Stopwatch>& last) {
     if (last) all_seconds_ += std::min(last->seconds(), kLongestStep);
     last.emplace();
+    ++n_steps_;
   }
+  // Whether requests made so many steps; never where no time is to be used.
+  bool has_seen(int n_steps) const { return share_ > 0 && n_steps_ >= n_steps; }
   bool allows(double seconds) const {
     return share_ >= 1 || used_seconds_ + seconds <= share_ * all_seconds_;
   }
@@ -31,6 +35,7 @@ class TimeShare {
   double share_;
   double all_seconds_ = 0;  // of requests, what was used included
   double used_seconds_ = 0;
+  int64_t n_steps_ = 0;
 };
 
 }  // namespace forerun

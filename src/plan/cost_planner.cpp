@@ -168,8 +168,18 @@ void CostPlanner::append(RequestPlan& request, std::span<const TokenId> tokens) 
   lookup_seconds_ += watch.seconds();
 }
 
-std::vector<float> CostPlanner::learnt() const {
-  return n_tokens_ >= kEnoughTokens ? acceptance_.learnt() : std::vector<float>{};
+Learnt CostPlanner::learnt() const {
+  Learnt learnt;
+  if (n_tokens_ < kEnoughTokens) return learnt;
+  learnt.acceptance = acceptance_.learnt();
+  for (const auto& model : drafters().models) learnt.models.push_back(model->learnt());
+  return learnt;
+}
+
+void CostPlanner::restore(const Learnt& learnt) {
+  if (!acceptance_.restore(learnt.acceptance) || learnt.models.size() != drafters().models.size())
+    return;
+  for (size_t i = 0; i < learnt.models.size(); ++i) drafters().models[i]->restore(learnt.models[i]);
 }
 
 // Of the pass before this one, whose tokens are all known now.

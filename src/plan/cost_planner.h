@@ -35,8 +35,8 @@ class CostPlanner final : public Planner {
   void observe(const PassCost& cost) override;
   void append(RequestPlan& request, std::span<const TokenId> tokens) override;
 
-  std::vector<float> learnt() const override;
-  void restore(std::span<const float> learnt) override { acceptance_.restore(learnt); }
+  Learnt learnt() const override;
+  void restore(const Learnt& learnt) override;
 
  private:
   struct Candidate {

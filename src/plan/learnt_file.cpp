@@ -26,23 +26,22 @@ std::filesystem::path learnt_folder() {
   return cache_folder() / "learnt";
 }
 
-std::vector<float> load_learnt(const std::filesystem::path& folder, uint64_t key) {
+Learnt load_learnt(const std::filesystem::path& folder, uint64_t key) {
   std::ifstream stream(file_of(folder, key));
   const Json json = Json::parse(stream, nullptr, /*allow_exceptions=*/false);
   if (!json.is_object() || json.value("version", Json()) != Json(kVersion)) return {};
-  const Json numbers = json.value("acceptance", Json());
-  std::vector<float> learnt;
-  for (const Json& number : numbers.is_array() ? numbers : Json::array()) {
-    if (!number.is_number()) return {};
-    learnt.push_back(number.get<float>());
+  try {
+    return {.acceptance = json.at("acceptance").get<std::vector<float>>(),
+            .models = json.at("models").get<std::vector<std::vector<float>>>()};
+  } catch (const Json::exception&) {
+    return {};
   }
-  return learnt;
 }
 
-void save_learnt(const std::filesystem::path& folder, uint64_t key, std::span<const float> learnt) {
+void save_learnt(const std::filesystem::path& folder, uint64_t key, const Learnt& learnt) {
   std::error_code ignored;
   std::filesystem::create_directories(folder, ignored);
-  const Json json{{"version", kVersion}, {"acceptance", learnt}};
+  const Json json{{"version", kVersion}, {"acceptance", learnt.acceptance}, {"models", learnt.models}};
   replace_file(file_of(folder, key), json.dump() + "\n");
 }
 

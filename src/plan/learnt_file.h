@@ -3,8 +3,8 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <span>
-#include <vector>
+
+#include "plan/planner.h"
 
 namespace forerun {
 
@@ -13,7 +13,7 @@ std::filesystem::path learnt_folder();
 
 // load: nothing when there is no file, or it is damaged, which is the same. save replaces it in one
 // step; throws Error{kIo}.
-std::vector<float> load_learnt(const std::filesystem::path& folder, uint64_t key);
-void save_learnt(const std::filesystem::path& folder, uint64_t key, std::span<const float> learnt);
+Learnt load_learnt(const std::filesystem::path& folder, uint64_t key);
+void save_learnt(const std::filesystem::path& folder, uint64_t key, const Learnt& learnt);
 
 }  // namespace forerun

@@ -161,13 +161,13 @@ std::optional<ModelChoice::Offer> ModelChoice::best_offer(RequestPlan& request, 
 // text beside what is proposed there already, less what their time is worth. Where several requests
 // share the pass, all of them are thought to draft alike.
 double ModelChoice::gain_of(const Offer& offer, const RequestPlan& request, const PassWorth& worth,
-                            int n_most) const {
+                            int n_most, Beside beside) const {
   const ProposedTree& proposed = request.proposed;
   const int32_t end = proposed.spine.empty() ? kRoot : proposed.spine.back();
   const int depth = proposed.tree.depth(end);
   const double reached = end == kRoot ? 1 : request.chances[static_cast<size_t>(end)];
   Coverage covered{};
-  add_coverage(proposed, request.chances, end, 0, covered);
+  if (beside == Beside::kTexts) add_coverage(proposed, request.chances, end, 0, covered);
   const AcceptanceModel::Ahead ahead = acceptance_.ahead(proposed, offer.model, request.acceptance);
   const int n = worth.n_requests;
   const auto pass_seconds = [&](int n_tokens) {
@@ -202,7 +202,7 @@ bool ModelChoice::may_read(const Offer& offer, const RequestPlan& request,
 // Where something else is better now, or reading is not worth it any more, nothing is to be learnt
 // about a model's drafts.
 bool ModelChoice::may_try(const Offer& offer, const RequestPlan& request, const PassWorth& worth) {
-  if (offer.gain > 0) return false;
+  if (gain_of(offer, request, worth, kMostTokens, Beside::kNothing) > 0) return false;
   Trials& trials = trials_[offer.model];
   if (trials.pause == 0) trials.pause = kFirstPause;
   trials.refused_seconds += worth.plain_seconds / worth.n_requests;

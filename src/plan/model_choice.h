@@ -57,8 +57,9 @@ class ModelChoice {
     int pause = 0;               // refusals before the next try
   };
   std::optional<Offer> best_offer(RequestPlan& request, const PassWorth& worth);
-  double gain_of(const Offer& offer, const RequestPlan& request, const PassWorth& worth,
-                 int n_most) const;
+  enum class Beside { kTexts, kNothing };
+  double gain_of(const Offer& offer, const RequestPlan& request, const PassWorth& worth, int n_most,
+                 Beside beside = Beside::kTexts) const;
   bool may_read(const Offer& offer, const RequestPlan& request, const PassWorth& worth) const;
   bool may_try(const Offer& offer, const RequestPlan& request, const PassWorth& worth);
 

@@ -20,6 +20,12 @@ namespace forerun {
 // Tokens that are drafted and verified at once at most: no published method has more.
 inline constexpr int kLargestTree = 128;
 
+// What a planner learnt, in numbers: of chances, and of each model that drafts.
+struct Learnt {
+  std::vector<float> acceptance = {};  // empty: too little
+  std::vector<std::vector<float>> models = {};
+};
+
 // The pass that is being put together.
 struct PassLoad {
   int n_decoding = 0;     // requests that get their next token from it
@@ -90,10 +96,10 @@ class Planner {
   // The request's text grew by these tokens.
   virtual void append(RequestPlan& request, std::span<const TokenId> tokens);
 
-  // What was learnt, as numbers that another run can begin with; empty: too little. restore()
-  // does nothing with numbers that are not this planner's.
-  virtual std::vector<float> learnt() const { return {}; }
-  virtual void restore(std::span<const float> /*learnt*/) {}
+  // What was learnt, for another run to begin with; restore() does nothing with what is not this
+  // planner's.
+  virtual Learnt learnt() const { return {}; }
+  virtual void restore(const Learnt& /*learnt*/) {}
 
  protected:
   const DrafterSet& drafters() const { return drafters_; }

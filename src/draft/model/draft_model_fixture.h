@@ -19,7 +19,8 @@ class DraftModelFixture : public PlantedTest {
     draft_->costs = std::make_unique<PassCosts>(
         Calibration{.curve = CostCurve({{.n_rows = 1, .seconds = 2.6, .seconds_per_token = 0},
                                         {.n_rows = 64, .seconds = 166, .seconds_per_token = 0}}),
-                    .blocks = {}});
+                    .blocks = {}},
+        PassCosts::Known::kGiven);
   }
 
   WrittenText text_behind(size_t n_prompt) {

@@ -39,8 +39,7 @@ TEST_F(DraftModelTest, WhatIsUnreadTakesTime) {
   const auto request = drafter_.begin(text);
   EXPECT_GT(request->seconds_to_read(), 100);
   draft(*request);
-  EXPECT_EQ(request->seconds_to_read(), draft_->costs->pass(6, 0) - draft_->costs->pass(1, 0))
-      << "the last few tokens are read with a draft";
+  EXPECT_EQ(request->seconds_to_read(), 0);
 }
 
 TEST_F(DraftModelTest, AnswersAreAsLongAsTheyUsuallyAre) {

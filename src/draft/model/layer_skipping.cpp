@@ -31,4 +31,22 @@ std::unique_ptr<RequestModelDrafter> LayerSkippingDrafter::begin(const RequestVi
   return std::make_unique<LayerSkippingRequest>(request, *selector_, stopping());
 }
 
+std::vector<float> LayerSkippingDrafter::learnt() const {
+  std::vector<float> runs;
+  const auto layers = selector_->learnt();
+  for (int block = 0; layers && block < layers->n_blocks(); ++block) {
+    runs.push_back(layers->runs(BlockId{block}) ? 1.0f : 0.0f);
+  }
+  return runs;
+}
+
+void LayerSkippingDrafter::restore(std::span<const float> learnt) {
+  if (learnt.empty() || learnt.size() % 2 != 0) return;
+  LayerSet layers = LayerSet::full(static_cast<int>(learnt.size() / 2));
+  for (size_t block = 0; block < learnt.size(); ++block) {
+    layers.set(BlockId{static_cast<int>(block)}, learnt[block] != 0);
+  }
+  selector_->restore(layers);
+}
+
 }  // namespace forerun

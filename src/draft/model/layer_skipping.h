@@ -27,6 +27,9 @@ class LayerSkippingDrafter final : public ModelDrafter {
   double token_seconds(const DraftPlan& plan, int n_context, int n_requests) const override {
     return costs().pass_with(plan.layers, n_context, n_requests);
   }
+  // Which blocks run.
+  std::vector<float> learnt() const override;
+  void restore(std::span<const float> learnt) override;
 
  private:
   std::unique_ptr<LayerSelector> selector_;

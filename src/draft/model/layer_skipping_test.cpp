@@ -18,7 +18,7 @@ class LayerSkippingHints : public test::PlantedTest {
 
   // A chain with the planted blocks left out, `hint` at hand.
   Drafted draft(const RequestView& request, const DraftTree* hint = nullptr) {
-    PassCosts costs(kCosts);
+    PassCosts costs(kCosts, PassCosts::Known::kGiven);
     LayerSkippingDrafter method({.tokens = 12, .threshold = 0}, *executor_, costs,
                                 std::make_unique<FixedLayers>(test::without_planted()));
     const auto drafter = method.begin(request);

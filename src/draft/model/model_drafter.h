@@ -71,6 +71,11 @@ class ModelDrafter {
   // What one more token of each of so many requests takes.
   virtual double token_seconds(const DraftPlan& plan, int n_context, int n_requests) const = 0;
 
+  // What was learnt beside chances, as numbers that another run can begin with. restore() does nothing
+  // with numbers that are not this drafter's.
+  virtual std::vector<float> learnt() const { return {}; }
+  virtual void restore(std::span<const float> /*learnt*/) {}
+
   // Drafts for several requests at once.
   void draft(std::span<const ModelDraftJob> jobs);
 
