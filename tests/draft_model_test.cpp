@@ -151,7 +151,8 @@ TEST(DraftModel, DraftsThatArePrunedDoNoHarm) {
     const Generation drafted = engine.generate(request);
     EXPECT_EQ(drafted.tokens, plain.tokens) << tree;
     const DraftCounts total = drafted.speculation.total();
-    EXPECT_EQ(total.n_accepted, total.n_drafted) << tree;
+    // The planner proposes what is next likeliest too.
+    if (tree != "auto") EXPECT_EQ(total.n_accepted, total.n_drafted) << tree;
     if (tree == "2") {
       EXPECT_EQ(drafted.speculation.n_steps, kSteps * (kDraftTokens + 1) / 3);
     }

@@ -1,11 +1,11 @@
 // How far ahead to draft: the seam that every stopping rule implements.
 //
-// After each drafted token a Lookahead says whether to draft another one; what was drafted so far
-// is verified otherwise, that token included. It serves any drafter that drafts one token after
+// After each drafted token a RequestStoppingRule says whether to draft another one; what was drafted
+// so far is verified otherwise, that token included. It serves any drafter that drafts one token after
 // the other: the model with layers left out, and a model of its own.
 //
 // A StoppingRule belongs to a drafting method and holds what requests share (a threshold that
-// adapts, what was learnt of acceptance). It makes a Lookahead for each request.
+// adapts). It makes a RequestStoppingRule for each request.
 //
 // Not thread-safe.
 #pragma once
