@@ -162,7 +162,8 @@ TEST(Speculation, EveryLookaheadGivesTheSameText) {
       expect_equal(found, expected, what);
       int64_t n_drafted = 0;
       for (const Generation& generation : found) n_drafted += generation.speculation.total().n_drafted;
-      EXPECT_GT(n_drafted, 0) << what;
+      // Whether these drafts pay at all is for costs to say.
+      EXPECT_TRUE(n_drafted > 0 || lookahead.name == "cost") << what;
     }
   }
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <utility>
 
 #include "core/error.h"
 #include "core/hash.h"
@@ -24,21 +25,16 @@ std::optional<int> parse_size(const std::string& text) {
   return size >= 1 && size <= kLargestTree ? std::optional(size) : std::nullopt;
 }
 
-// `tree` is what the user says of the size of drafts.
-std::unique_ptr<Planner> make_planner(const std::string& tree, DrafterSet drafters,
-                                      const Speculator::Resources& resources) {
-  const PassCosts& costs = resources.costs;
-  if (tree == "auto") return std::make_unique<CostPlanner>(std::move(drafters), costs);
-  if (tree == "own") return std::make_unique<OwnPlanner>(std::move(drafters), kLargestTree);
+// What `tree`, which the user says, means for the size of drafts.
+TreeSize tree_size(const std::string& tree, const Speculator::Resources& resources) {
+  if (tree == "auto" || tree == "own") return [](int) { return kLargestTree; };
   if (tree == "roofline") {
     const bool has_accelerator = !resources.executor.model().device().is_host();
-    return std::make_unique<OwnPlanner>(std::move(drafters), [&costs, has_accelerator](int n_requests) {
+    return [&costs = std::as_const(resources.costs), has_accelerator](int n_requests) {
       return roofline_nodes(costs, has_accelerator, n_requests);
-    });
+    };
   }
-  if (const auto size = parse_size(tree)) {
-    return std::make_unique<OwnPlanner>(std::move(drafters), *size);
-  }
+  if (const auto size = parse_size(tree)) return [n = *size](int) { return n; };
   fail(ErrorCode::kInvalidArgument,
        "the size of drafts (--tree) must be auto, roofline, own or a number from 1 to {}, not '{}'",
        kLargestTree, tree);
@@ -54,11 +50,6 @@ uint64_t learnt_key(const SpeculationOptions& options, Executor& executor) {
     hash.add(value);
   }
   return hash.value();
-}
-
-// What decides how much is drafted where the user does not say it.
-std::string usual_tree(const MethodInfo& method, const StoppingOptions& stopping) {
-  return method.plans_by_cost || stopping.is_by_cost() ? "auto" : "own";
 }
 
 }  // namespace
@@ -88,20 +79,21 @@ Speculator::Speculator(const SpeculationOptions& options, const Resources& resou
                                        .draft_model = resources.draft_model,
                                        .warn = warn_};
   const MethodInfo& method = find_method(options.method);
-  const std::string tree =
-      options.tree.empty() ? usual_tree(method, method_options.stopping) : options.tree;
-  if (tree != "auto" && (method.drafts_with_many || method_options.stopping.is_by_cost())) {
-    fail(ErrorCode::kInvalidArgument,
-         "{} needs --tree auto: what is drafted is decided by what it costs",
-         method.drafts_with_many ? options.method : "--lookahead cost");
-  }
+  // Several drafters, and drafts that end by cost, need a planner that knows costs.
+  const bool plans_by_cost = options.tree == "auto" || method_options.stopping.is_by_cost() ||
+                             method.drafts_with_many || (options.tree.empty() && method.plans_by_cost);
+  TreeSize size = tree_size(options.tree.empty() ? "own" : options.tree, resources);
   DrafterSet drafters = make_drafters(options.method, method_options, draft_resources);
   if (resources.executor.min_rows() > 1 && drafters.needs_trees()) {
     fail(ErrorCode::kInvalidArgument,
          "exact text on a GPU leaves no room for the trees of {}: choose another method",
          options.method);
   }
-  planner_ = make_planner(tree, std::move(drafters), resources);
+  if (plans_by_cost) {
+    planner_ = std::make_unique<CostPlanner>(std::move(drafters), resources.costs, std::move(size));
+  } else {
+    planner_ = std::make_unique<OwnPlanner>(std::move(drafters), std::move(size));
+  }
   learnt_key_ = learnt_key(options, resources.executor);
   planner_->restore(load_learnt(learnt_folder(), learnt_key_));
 }

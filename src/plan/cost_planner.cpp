@@ -20,12 +20,22 @@ constexpr int64_t kEnoughTokens = 100;
 
 }  // namespace
 
-CostPlanner::CostPlanner(DrafterSet given, const PassCosts& costs)
-    : Planner(std::move(given)), costs_(costs), models_(drafters(), costs, acceptance_) {
+CostPlanner::CostPlanner(DrafterSet given, const PassCosts& costs, TreeSize largest)
+    : Planner(std::move(given)),
+      costs_(costs),
+      largest_(std::move(largest)),
+      models_(drafters(), costs, acceptance_) {
   CHECK(drafters().texts.size() <= kMaxTextDrafters && drafters().models.size() <= kMaxModelDrafters);
 }
 
 void CostPlanner::plan(std::span<const PlanJob> jobs, const PassLoad& load) {
+  jobs_.assign(jobs.begin(), jobs.end());
+  const int largest = largest_(load.n_decoding);
+  for (PlanJob& job : jobs_) job.limits.max_nodes = std::min(job.limits.max_nodes, largest);
+  plan_within(jobs_, load);
+}
+
+void CostPlanner::plan_within(std::span<const PlanJob> jobs, const PassLoad& load) {
   settle();
   load_ = load;
   worth_ = {.n_requests = load.n_decoding, .n_rows = load.n_decoding + load.n_prompt_rows};

@@ -28,8 +28,9 @@ namespace forerun {
 
 class CostPlanner final : public Planner {
  public:
-  // The costs are of the model that verifies, and outlive it.
-  CostPlanner(DrafterSet drafters, const PassCosts& costs);
+  // The costs are of the model that verifies, and outlive it. No tree is larger than `largest`.
+  CostPlanner(
+      DrafterSet drafters, const PassCosts& costs, TreeSize largest = [](int) { return kLargestTree; });
 
   void plan(std::span<const PlanJob> jobs, const PassLoad& load) override;
   void observe(const PassCost& cost) override;
@@ -44,6 +45,7 @@ class CostPlanner final : public Planner {
     size_t job;
     int32_t node;
   };
+  void plan_within(std::span<const PlanJob> jobs, const PassLoad& load);
   void propose_texts(const PlanJob& job);
   void draft_models(std::span<const PlanJob> jobs);
   void choose(std::span<const PlanJob> jobs);
@@ -52,6 +54,7 @@ class CostPlanner final : public Planner {
   size_t n_worth_verifying(std::span<const PlanJob> jobs, int n_fixed);
 
   const PassCosts& costs_;
+  TreeSize largest_;
   AcceptanceModel acceptance_;
   ModelChoice models_;
   DraftAccount account_;  // of looking texts up
@@ -75,6 +78,7 @@ class CostPlanner final : public Planner {
 
   // Reused from pass to pass.
   std::vector<Candidate> candidates_;
+  std::vector<PlanJob> jobs_;
   std::vector<int> n_kept_;
   std::vector<std::vector<bool>> keep_;
   DraftTree part_;

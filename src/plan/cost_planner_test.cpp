@@ -159,6 +159,16 @@ TEST_F(CostPlannerTest, TreesKeepToTheirLimits) {
   EXPECT_EQ(tree.max_depth(), tree.size());
 }
 
+TEST_F(CostPlannerTest, NoTreeIsLargerThanTheUserSays) {
+  Script script{.chains = {counting(20)}};
+  costs_ = std::make_unique<PassCosts>(cheap_until_8());
+  planner_ = std::make_unique<CostPlanner>(test::scripted({&script}), *costs_,
+                                           [](int n_requests) { return 4 / n_requests; });
+  auto request = planner_->begin(text_);
+  EXPECT_EQ(verified_after(*request, 60, true), 4);
+  EXPECT_EQ(plan(*request, {.n_decoding = 2, .n_prompt_rows = 0}).size(), 2);
+}
+
 // Finding drafts for a model that is faster than that does not pay.
 TEST_F(CostPlannerTest, LooksUpLessOftenWhereThatCostsMore) {
   Script script{.chains = {counting(3)}, .seconds = 2e-4};

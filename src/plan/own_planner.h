@@ -2,17 +2,12 @@
 // is verified, up to a number of nodes.
 #pragma once
 
-#include <functional>
-
 #include "plan/planner.h"
 
 namespace forerun {
 
 class OwnPlanner final : public Planner {
  public:
-  // The largest tree when so many requests share a pass.
-  using TreeSize = std::function<int(int n_requests)>;
-
   // Of the drafters there is one, or none.
   OwnPlanner(DrafterSet drafters, TreeSize size);
   OwnPlanner(DrafterSet drafters, int size)

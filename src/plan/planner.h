@@ -6,6 +6,7 @@
 // Not thread-safe.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
@@ -77,6 +78,9 @@ struct PlanJob {
   DraftLimits limits;
   DraftTree* tree;  // empty
 };
+
+// The largest tree when so many requests share a pass.
+using TreeSize = std::function<int(int n_requests)>;
 
 class Planner {
  public:
