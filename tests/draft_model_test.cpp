@@ -152,7 +152,9 @@ TEST(DraftModel, DraftsThatArePrunedDoNoHarm) {
     EXPECT_EQ(drafted.tokens, plain.tokens) << tree;
     const DraftCounts total = drafted.speculation.total();
     // The planner proposes what is next likeliest too.
-    if (tree != "auto") EXPECT_EQ(total.n_accepted, total.n_drafted) << tree;
+    if (tree != "auto") {
+      EXPECT_EQ(total.n_accepted, total.n_drafted) << tree;
+    }
     if (tree == "2") {
       EXPECT_EQ(drafted.speculation.n_steps, kSteps * (kDraftTokens + 1) / 3);
     }
