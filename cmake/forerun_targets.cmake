@@ -2,18 +2,24 @@
 # forerun_<folder>, with its unit tests beside the code they test.
 
 find_package(Threads REQUIRED)
-find_package(CLI11 REQUIRED)
 find_package(nlohmann_json REQUIRED)
+if(FORERUN_PROGRAM)
+  find_package(CLI11 REQUIRED)
+endif()
 
-set(FORERUN_SOURCE_DIR "${CMAKE_CURRENT_SOURCE_DIR}/src")
+# The shared library shows what is marked with FORERUN_API (include/forerun/export.h).
+set(CMAKE_CXX_VISIBILITY_PRESET hidden)
+set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
 
 # Language, warnings and sanitizers of every target of ours.
 add_library(forerun_options INTERFACE)
 target_compile_features(forerun_options INTERFACE cxx_std_20)
-target_include_directories(forerun_options INTERFACE
-  "${FORERUN_SOURCE_DIR}" "${CMAKE_CURRENT_SOURCE_DIR}/include")
+target_include_directories(forerun_options INTERFACE "${PROJECT_SOURCE_DIR}/src" "${PROJECT_SOURCE_DIR}/include")
 target_compile_options(forerun_options INTERFACE
-  -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion -Wnon-virtual-dtor -Werror)
+  -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion -Wnon-virtual-dtor)
+if(PROJECT_IS_TOP_LEVEL)
+  target_compile_options(forerun_options INTERFACE -Werror)
+endif()
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
   # It takes a string that grows by a character for one that overlaps itself (PR 105651).
   target_compile_options(forerun_options INTERFACE -Wno-restrict)
@@ -38,8 +44,10 @@ function(forerun_library name)
   endif()
 endfunction()
 
-# What a sanitizer build needs.
-add_custom_target(unit_tests)
+if(FORERUN_TESTS)
+  # What a sanitizer build needs.
+  add_custom_target(unit_tests)
+endif()
 
 # forerun_test(<program> LABEL <label> SOURCES ... [DEPENDS ...])
 function(forerun_test name)

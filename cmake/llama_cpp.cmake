@@ -6,7 +6,12 @@
 # exports its targets, and any other (the sanitizer build) links them by setting
 # FORERUN_LLAMA_TARGETS to the exported file.
 #
-# Targets: ggml, llama, forerun_jinja.
+# Targets: ggml, llama, forerun_jinja. FORERUN_LLAMA_LIBRARIES: those that are archives.
+
+set(FORERUN_LLAMA_LIBRARIES ggml-base ggml-cpu ggml llama forerun_jinja)
+if(FORERUN_CUDA)
+  list(APPEND FORERUN_LLAMA_LIBRARIES ggml-cuda)
+endif()
 
 if(FORERUN_LLAMA_TARGETS)
   if(NOT EXISTS "${FORERUN_LLAMA_TARGETS}")
@@ -20,27 +25,36 @@ if(FORERUN_LLAMA_TARGETS)
   return()
 endif()
 
+if(NOT FORERUN_LLAMA_CPP)
+  execute_process(COMMAND "${PROJECT_SOURCE_DIR}/scripts/setup.sh" llama
+    OUTPUT_VARIABLE FORERUN_LLAMA_CPP OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
+endif()
 if(NOT EXISTS "${FORERUN_LLAMA_CPP}/src/llama-vocab.cpp")
-  message(FATAL_ERROR "no llama.cpp sources at '${FORERUN_LLAMA_CPP}': run 'make setup', or set FORERUN_LLAMA_CPP to a llama.cpp source tree")
+  message(FATAL_ERROR "no llama.cpp sources at '${FORERUN_LLAMA_CPP}': set FORERUN_LLAMA_CPP to a llama.cpp source tree, or to nothing to have one fetched")
 endif()
 
-set(BUILD_SHARED_LIBS OFF)
-set(CMAKE_POSITION_INDEPENDENT_CODE ON)
-set(CMAKE_EXPORT_COMPILE_COMMANDS OFF)
-set(LLAMA_BUILD_COMMON OFF CACHE INTERNAL "")
-set(LLAMA_ALL_WARNINGS OFF CACHE INTERNAL "")
-# Our custom operations run in ggml's own thread pool; OpenMP would replace it.
-set(GGML_OPENMP OFF CACHE INTERNAL "")
-set(GGML_CCACHE OFF CACHE INTERNAL "")
-set(GGML_CUDA ${FORERUN_CUDA} CACHE INTERNAL "")
-set(GGML_CUDA_NCCL OFF CACHE INTERNAL "")
-set(GGML_NATIVE ${FORERUN_NATIVE} CACHE INTERNAL "")
-
-# It asks git for its version, which the unpacked tree does not know.
-find_program(FORERUN_FALSE false REQUIRED)
-set(GIT_EXECUTABLE "${FORERUN_FALSE}")
-add_subdirectory("${FORERUN_LLAMA_CPP}" llama.cpp EXCLUDE_FROM_ALL SYSTEM)
-unset(GIT_EXECUTABLE)
+# Its settings are its own: neither ours nor those of a project that fetches us.
+block()
+  set(BUILD_SHARED_LIBS OFF)
+  set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+  set(CMAKE_EXPORT_COMPILE_COMMANDS OFF)
+  set(CMAKE_UNITY_BUILD OFF)
+  if(NOT CMAKE_BUILD_TYPE)
+    set(CMAKE_BUILD_TYPE Release)  # it would set the cache's, for everybody
+  endif()
+  set(LLAMA_BUILD_COMMON OFF)
+  set(LLAMA_ALL_WARNINGS OFF)
+  # Our custom operations run in ggml's own thread pool; OpenMP would replace it.
+  set(GGML_OPENMP OFF)
+  set(GGML_CCACHE OFF)
+  set(GGML_CUDA ${FORERUN_CUDA})
+  set(GGML_CUDA_NCCL OFF)
+  set(GGML_NATIVE ${FORERUN_NATIVE})
+  # It asks git for its version, which the unpacked tree does not know.
+  find_program(FORERUN_FALSE false REQUIRED)
+  set(GIT_EXECUTABLE "${FORERUN_FALSE}")
+  add_subdirectory("${FORERUN_LLAMA_CPP}" llama.cpp EXCLUDE_FROM_ALL SYSTEM)
+endblock()
 
 include(cmake/amx.cmake)
 
@@ -59,10 +73,6 @@ add_library(forerun_jinja STATIC EXCLUDE_FROM_ALL
 target_include_directories(forerun_jinja SYSTEM PUBLIC "${_common}" "${FORERUN_LLAMA_CPP}/vendor")
 target_link_libraries(forerun_jinja PUBLIC ggml)
 target_compile_features(forerun_jinja PUBLIC cxx_std_17)
-set_target_properties(forerun_jinja PROPERTIES POSITION_INDEPENDENT_CODE ON)
+set_target_properties(forerun_jinja PROPERTIES POSITION_INDEPENDENT_CODE ON UNITY_BUILD OFF)
 
-set(_exported ggml-base ggml-cpu ggml llama forerun_jinja)
-if(FORERUN_CUDA)
-  list(APPEND _exported ggml-cuda)
-endif()
-export(TARGETS ${_exported} FILE "${CMAKE_BINARY_DIR}/llama-targets.cmake")
+export(TARGETS ${FORERUN_LLAMA_LIBRARIES} FILE "${PROJECT_BINARY_DIR}/llama-targets.cmake")

@@ -8,6 +8,8 @@
 // The tables are made once and never change. Thread-safe.
 #pragma once
 
+#include <forerun/export.h>
+
 #include <string>
 #include <string_view>
 #include <vector>
@@ -47,12 +49,12 @@ struct DraftingMethod {
 };
 
 // In the order in which a user should read them.
-const std::vector<DraftingMethod>& drafting_methods();
+FORERUN_API const std::vector<DraftingMethod>& drafting_methods();
 
 // Throws Error{kInvalidArgument} for a name that is not there, naming those that are.
-const DraftingMethod& drafting_method(std::string_view name);
+FORERUN_API const DraftingMethod& drafting_method(std::string_view name);
 
 // Of all methods that draft with layers or models: when a draft stops.
-const std::vector<DraftingOption>& shared_drafting_options();
+FORERUN_API const std::vector<DraftingOption>& shared_drafting_options();
 
 }  // namespace forerun

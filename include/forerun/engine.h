@@ -16,6 +16,7 @@
 #include <forerun/chat_message.h>
 #include <forerun/engine_options.h>
 #include <forerun/error.h>
+#include <forerun/export.h>
 #include <forerun/generation.h>
 #include <forerun/request.h>
 #include <forerun/statistics.h>
@@ -29,8 +30,9 @@
 
 namespace forerun {
 
-class Engine {
+class FORERUN_API Engine {
  public:
+  // Options that make no sense are an Error before anything is loaded.
   explicit Engine(const EngineOptions& options);
   ~Engine();
   Engine(Engine&&) noexcept;
@@ -90,7 +92,7 @@ class Engine {
   void forget_contexts();
 
  private:
-  class Impl;
+  class FORERUN_INTERNAL Impl;
   std::unique_ptr<Impl> impl_;
 };
 

@@ -2,6 +2,8 @@
 // to do.
 #pragma once
 
+#include <forerun/export.h>
+
 #include <stdexcept>
 #include <string>
 
@@ -17,7 +19,7 @@ enum class ErrorCode {
   kIo,               // reading or writing failed
 };
 
-class Error : public std::runtime_error {
+class FORERUN_API Error : public std::runtime_error {
  public:
   Error(ErrorCode code, const std::string& message) : std::runtime_error(message), code_(code) {}
   ErrorCode code() const { return code_; }

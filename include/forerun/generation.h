@@ -1,6 +1,7 @@
 // What comes of a request.
 #pragma once
 
+#include <forerun/export.h>
 #include <forerun/statistics.h>
 #include <forerun/token.h>
 
@@ -21,7 +22,7 @@ enum class StopReason {
 };
 
 // A stable name for JSON: "eos", "limit", "word", "context", "cancelled".
-std::string_view to_string(StopReason reason);
+FORERUN_API std::string_view to_string(StopReason reason);
 
 struct Timings {
   int n_cached = 0;  // prompt tokens whose keys and values were still there

@@ -1,6 +1,8 @@
 // What became of the tokens that were drafted.
 #pragma once
 
+#include <forerun/export.h>
+
 #include <array>
 #include <cstdint>
 #include <string_view>
@@ -16,9 +18,9 @@ enum class DraftSource : uint8_t {
   kModel,      // a model that drafts
 };
 constexpr int kDraftSources = 4;
-std::string_view to_string(DraftSource source);  // a stable name for JSON
+FORERUN_API std::string_view to_string(DraftSource source);  // a stable name for JSON
 
-struct DraftCounts {
+struct FORERUN_API DraftCounts {
   int64_t n_drafted = 0;   // tokens that were verified along with the text
   int64_t n_tested = 0;    // of these, compared with the model's own token
   int64_t n_accepted = 0;  // of these, equal to it
@@ -26,7 +28,7 @@ struct DraftCounts {
   void add(const DraftCounts& other);
 };
 
-struct SpeculationStatistics {
+struct FORERUN_API SpeculationStatistics {
   int64_t n_steps = 0;   // passes of the model after the prompt
   int64_t n_tokens = 0;  // tokens that they gave, one that ended the text included
   std::array<DraftCounts, kDraftSources> by_source{};

@@ -1,13 +1,10 @@
 """Tables and plots of rules that end drafts."""
 
-import random
 from pathlib import Path
 
-from .measured import decode_ms, pass_cost, row
+from .measured import decode_ms, interval, pass_cost, ratio, row
 from .stopping_model import chances_of, of_the_oracle
 from .svg import plot
-
-N_RESAMPLES = 2000
 
 
 def write_page(output: Path, calibration: dict, trained: dict, tests: dict, speeds: dict, draft_ms: float) -> None:
@@ -92,23 +89,6 @@ def loss_table(methods: dict) -> list[str]:
 def best_fixed(methods: dict) -> str:
     fixed = [method for method in methods if method.startswith("fixed")]
     return min(fixed, key=lambda method: decode_ms(methods[method]))
-
-
-def ratio(slow: list[dict], fast: list[dict]) -> float:
-    return decode_ms(slow) / decode_ms(fast)
-
-
-def interval(slow: list[dict], fast: list[dict]) -> str:
-    """How many times as fast, and where 95 % of resampled sets of prompts lie."""
-    pairs = list(zip(slow, fast))
-    source = random.Random(1)
-    ratios = []
-    for _ in range(N_RESAMPLES):
-        chosen = source.choices(pairs, k=len(pairs))
-        ratios.append(decode_ms([a for a, _ in chosen]) / decode_ms([b for _, b in chosen]))
-    ratios.sort()
-    low, high = ratios[int(0.025 * N_RESAMPLES)], ratios[int(0.975 * N_RESAMPLES)]
-    return f"{ratio(slow, fast):.2f} ({low:.2f} to {high:.2f})"
 
 
 def length_lines(speeds: dict) -> dict:

@@ -1,6 +1,9 @@
 """What tables take from measurements, and how they write it."""
 
+import random
 from collections.abc import Callable
+
+N_RESAMPLES = 2000
 
 
 def row(cells: list) -> str:
@@ -9,6 +12,23 @@ def row(cells: list) -> str:
 
 def decode_ms(runs: list[dict]) -> float:
     return sum(run["decode_ms"] for run in runs)
+
+
+def ratio(slow: list[dict], fast: list[dict]) -> float:
+    return decode_ms(slow) / decode_ms(fast)
+
+
+def interval(slow: list[dict], fast: list[dict]) -> str:
+    """How many times as fast, and where 95 % of resampled sets of prompts lie."""
+    pairs = list(zip(slow, fast))
+    source = random.Random(1)
+    ratios = []
+    for _ in range(N_RESAMPLES):
+        chosen = source.choices(pairs, k=len(pairs))
+        ratios.append(decode_ms([a for a, _ in chosen]) / decode_ms([b for _, b in chosen]))
+    ratios.sort()
+    low, high = ratios[int(0.025 * N_RESAMPLES)], ratios[int(0.975 * N_RESAMPLES)]
+    return f"{ratio(slow, fast):.2f} ({low:.2f} to {high:.2f})"
 
 
 def draft_step_ms(result: dict) -> float:

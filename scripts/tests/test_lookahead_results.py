@@ -5,8 +5,8 @@ import tempfile
 import unittest
 from pathlib import Path
 
-from forerun_results.lookahead_tables import best_fixed, interval
-from forerun_results.measured import draft_step_ms, pass_cost
+from forerun_results.lookahead_tables import best_fixed
+from forerun_results.measured import draft_step_ms, interval, pass_cost
 from forerun_results.stopping_model import chances_of, of_the_oracle
 from lookahead_results import document_prompts, merged, short_name
 

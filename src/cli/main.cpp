@@ -64,7 +64,9 @@ int main(int argc, char** argv) {
   forerun::add_calibrate_command(app);
   forerun::add_domains_command(app);
   forerun::add_disco_command(app);
+#ifdef FORERUN_BENCHMARKS
   forerun::add_bench_command(app);
+#endif
   forerun::add_help_command(app);
   try {
     app.parse(argc, argv);

@@ -1,0 +1,183 @@
+"""Tables of what drafting brings: the page of results, and README's part of it."""
+
+from collections.abc import Callable, Iterable
+
+from .first_tokens import N_TOKENS, medians
+from .measured import decode_ms, interval, ratio, row
+from .speculation_settings import BATCHES, MODELS, TEMPERATURE
+
+BEGIN, END = "<!-- speculation: begin, by scripts/speculation_results.py -->", "<!-- speculation: end -->"
+DRAFTS = {False: "texts, own layers", True: "and a draft model"}
+TITLE = "Speculation, measured"
+
+# Of a setting: what `bench spec` says of each method, by the method's name.
+Methods = dict[str, dict]
+
+
+def single_methods(methods: Methods) -> list[str]:
+    return [name for name in methods if name not in ("none", "auto")]
+
+
+def best_single(methods: Methods, category: str | None = None) -> str:
+    """The one method that a user should have chosen, knowing how it ends."""
+    return min(single_methods(methods), key=lambda name: decode_ms(runs_of(methods[name], category)))
+
+
+def runs_of(result: dict, category: str | None = None) -> list[dict]:
+    return [run for run in result["runs"] if category in (None, run["category"])]
+
+
+def speed(methods: Methods, name: str, category: str | None = None) -> float:
+    return ratio(runs_of(methods["none"], category), runs_of(methods[name], category))
+
+
+def over_best(methods: Methods, category: str | None = None) -> float:
+    """How many times as fast `auto` is as the best single method."""
+    best = methods[best_single(methods, category)]
+    return ratio(runs_of(best, category), runs_of(methods["auto"], category))
+
+
+def categories_of(methods: Methods) -> list[str]:
+    return list(dict.fromkeys(run["category"] for run in methods["none"]["runs"]))
+
+
+def same_text(result: dict) -> str:
+    return f"{result['identical']} of {result['prompts']}"
+
+
+def tables(*, results: dict[str, Methods], first_tokens: dict[str, dict]) -> list[str]:
+    """The page's sections. `results`: by setting; whatever was not measured is left out."""
+    lines = []
+    for model, title in MODELS.items():
+        done = {draft: results[name] for draft in DRAFTS if (name := setting_name(model, draft)) in results}
+        if done:
+            lines += [f"## {title}", "", *overall_table(done), *category_table(done), *method_table(done)]
+    lines += section(f"## At temperature {TEMPERATURE}", sampled_table(results))
+    lines += section("## Several requests at once", batch_table(results))
+    lines += section("## The first tokens of a model never seen", first_token_table(first_tokens))
+    lines += section("## As their authors meant them", published_table(results.get("as-published", {})))
+    return lines
+
+
+def section(title: str, table: list[str]) -> list[str]:
+    return [title, "", *table] if table else []
+
+
+def setting_name(model: str, draft: bool, rest: str = "") -> str:
+    return f"{model}{'-draft' if draft else ''}{rest}"
+
+
+def table(head: list[str], rows: Iterable[list]) -> list[str]:
+    body = [row(cells) for cells in rows]
+    return [row(head), "|---" * len(head) + "|", *body, ""] if body else []
+
+
+def overall_cells(methods: Methods) -> list[str]:
+    auto, best = methods["auto"], best_single(methods)
+    return [
+        interval(methods["none"]["runs"], auto["runs"]),
+        f"`{best}` {speed(methods, best):.2f}",
+        interval(methods[best]["runs"], auto["runs"]),
+        f"{auto['tokens_per_step']:.2f}",
+        same_text(auto),
+    ]
+
+
+OVERALL_HEAD = ["`auto`", "best single method", "`auto` over it", "tokens per pass", "the same text"]
+
+
+def overall_table(done: dict[bool, Methods]) -> list[str]:
+    return table(["drafts from", *OVERALL_HEAD], ([DRAFTS[draft], *overall_cells(m)] for draft, m in done.items()))
+
+
+def category_table(done: dict[bool, Methods]) -> list[str]:
+    """`auto` beside the method that is the best in each category."""
+    rows = []
+    for draft, methods in done.items():
+        categories = categories_of(methods)
+
+        def cells(text: Callable[[str], str]) -> list[str]:
+            return [text(category) for category in categories]
+
+        rows.append([f"`auto`, {DRAFTS[draft]}", *cells(lambda c: f"{speed(methods, 'auto', c):.2f}")])
+        best = {category: best_single(methods, category) for category in categories}
+        rows.append(["best single method", *cells(lambda c: f"`{best[c]}` {speed(methods, best[c], c):.2f}")])
+        rows.append(["`auto` over it", *cells(lambda c: f"{over_best(methods, c):.2f}")])
+    return table(["", *categories_of(next(iter(done.values())))], rows)
+
+
+def method_table(done: dict[bool, Methods]) -> list[str]:
+    rows = [
+        [f"`{name}`", DRAFTS[draft], interval(methods["none"]["runs"], methods[name]["runs"]),
+         f"{methods[name]['tokens_per_step']:.2f}", same_text(methods[name])]
+        for draft, methods in done.items() for name in methods if name != "none"
+    ]  # fmt: skip
+    return table(["method", "drafts from", "speedup", "tokens per pass", "the same text"], rows)
+
+
+def sampled_table(results: dict[str, Methods]) -> list[str]:
+    rows = []
+    for model, title in MODELS.items():
+        for draft, words in DRAFTS.items():
+            if methods := results.get(setting_name(model, draft, "-sampled")):
+                auto = methods["auto"]
+                speedup = interval(methods["none"]["runs"], auto["runs"])
+                rows.append([title, words, speedup, f"{auto['tokens_per_step']:.2f}", same_text(auto)])
+    return table(["model", "drafts from", "`auto`", "tokens per pass", "the same text"], rows)
+
+
+def batch_table(results: dict[str, Methods]) -> list[str]:
+    rows = []
+    for model, title in MODELS.items():
+        for batch in BATCHES:
+            for draft, words in DRAFTS.items():
+                if methods := results.get(setting_name(model, draft, f"-{batch}-at-once")):
+                    rows.append([title, batch, words, *overall_cells(methods)])
+    return table(["model", "at once", "drafts from", *OVERALL_HEAD], rows)
+
+
+def first_token_table(measured: dict[str, dict]) -> list[str]:
+    rows = []
+    for model, found in measured.items():
+        auto, plain = medians(found["auto"]), medians(found["none"])
+        for key, what in (("first_ms", "first"), ("last_ms", f"{N_TOKENS}th")):
+            cells = [f"{auto[key]:.0f} ms", f"{plain[key]:.0f} ms", f"{auto[key] / plain[key]:.2f}"]
+            rows.append([MODELS[model], what, *cells, len(found["auto"])])
+    return table(["model", "token", "`auto`", "`none`", "`auto` over `none`", "repetitions"], rows)
+
+
+def published_table(methods: Methods) -> list[str]:
+    names = single_methods(methods)
+    if not names:
+        return []
+    rows = [
+        ["speedup", *(interval(methods["none"]["runs"], methods[name]["runs"]) for name in names)],
+        ["tokens per pass", *(f"{methods[name]['tokens_per_step']:.2f}" for name in names)],
+        ["the same text", *(same_text(methods[name]) for name in names)],
+    ]
+    return table(["", *(f"`{name}`" for name in names)], rows)
+
+
+def readme_table(results: dict[str, Methods]) -> list[str]:
+    rows = []
+    for model, title in MODELS.items():
+        for draft, words in DRAFTS.items():
+            if methods := results.get(setting_name(model, draft)):
+                best = best_single(methods)
+                by_speed = sorted(categories_of(methods), key=lambda c: speed(methods, "auto", c))
+                extremes = [f"{c} {speed(methods, 'auto', c):.2f}" for c in (by_speed[-1], by_speed[0])]
+                rows.append(
+                    [title, words, f"{speed(methods, 'auto'):.2f}", f"`{best}` {speed(methods, best):.2f}",
+                     f"{methods['auto']['tokens_per_step']:.2f}", ", ".join(extremes)]
+                )  # fmt: skip
+    head = ["model", "drafts from", "`auto`", "best single method", "tokens per pass", "best and worst category"]
+    return table(head, rows)
+
+
+def replace_marked(text: str, lines: list[str]) -> str:
+    """The text with other lines between its two marks."""
+    before, mark, rest = text.partition(BEGIN + "\n")
+    _, end, after = rest.partition(END + "\n")
+    if not mark or not end:
+        raise ValueError(f"there is no place for the tables: a line '{BEGIN}' and below it a line '{END}'")
+    return before + mark + "\n".join(lines) + "\n" + end + after
