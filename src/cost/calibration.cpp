@@ -12,7 +12,6 @@
 namespace forerun {
 namespace {
 
-constexpr int kRowCounts[] = {1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 16, 20, 24, 32, 48, 64};
 // With a slow model fewer row counts must do.
 constexpr int kFewRowCounts[] = {1, 2, 4, 8, 16, 32};
 constexpr double kSlowPass = 0.1;

@@ -30,6 +30,9 @@ struct BlockCosts {
   double of(const LayerSet& layers) const;
 };
 
+// Numbers of rows that a curve is known at.
+inline constexpr int kRowCounts[] = {1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 16, 20, 24, 32, 48, 64};
+
 class CostCurve {
  public:
   // At least one point, in ascending order of rows.

@@ -6,8 +6,6 @@
 namespace forerun {
 namespace {
 
-constexpr int kRowCounts[] = {1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 16, 20, 24, 32, 48, 64};
-
 // Bytes per second, and what a further row adds to a pass and to its attention. The first passes
 // correct all of them; how they compare with each other is what counts until then.
 struct Machine {

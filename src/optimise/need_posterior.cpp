@@ -14,11 +14,11 @@ using Json = nlohmann::ordered_json;
 // Sweeps over all items before the first draw, and draws, a sweep each.
 constexpr int kFirstSweeps = 10;
 constexpr int kDraws = 30;
-constexpr double kLeastDoubt = 0.01;
+constexpr double kLeastDoubtLeft = 0.01;
 // No test is worth more than this: scores are noisy and effects not quite additive.
 constexpr double kMostEvidence = 4;
 // A test is worth 1/e after so many others.
-constexpr double kFading = 200;
+constexpr double kTestsUntilFaded = 200;
 constexpr size_t kMaxTests = 1000;
 
 // An item's part in a test.
@@ -39,7 +39,7 @@ void NeedPosterior::draw() {
   std::vector<std::vector<Member>> members(n_items);
   for (size_t t = 0; t < tests_.size(); ++t) {
     const auto age = static_cast<double>(tests_.size() - t);
-    const double evidence = tests_[t].evidence * std::exp(-age / kFading);
+    const double evidence = tests_[t].evidence * std::exp(-age / kTestsUntilFaded);
     for (const int item : tests_[t].items)
       members[static_cast<size_t>(item)].push_back({.test = t, .evidence = evidence});
   }
@@ -70,7 +70,7 @@ void NeedPosterior::draw() {
     if (sweep >= kFirstSweeps) draws_.emplace_back(needed.begin(), needed.end());
   }
   for (size_t i = 0; i < n_items; ++i) {
-    doubts_[i] = std::clamp(sums[i] / kDraws, kLeastDoubt, 1 - kLeastDoubt);
+    doubts_[i] = std::clamp(sums[i] / kDraws, kLeastDoubtLeft, 1 - kLeastDoubtLeft);
   }
 }
 

@@ -13,9 +13,9 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 // A change is as large as leaves it this chance to be for the better: then its score tells most.
-constexpr double kEvenChance = 0.5;
+constexpr double kEvenSwap = 0.5;
 // Items are added for good when the chance that none is needed is this high.
-constexpr double kSafeChance = 0.9;
+constexpr double kSafeAddition = 0.9;
 // A swap may gain as much as it loses, which says nothing of its items: so that it is not tried
 // for ever, doubts that differ by less than this may change places.
 constexpr double kSwapBlur = 0.5;
@@ -24,7 +24,7 @@ constexpr double kLeastDoubt = 0.03;
 constexpr double kMostDoubt = 0.97;
 // How much of what is known about the usual gain fades with each addition: it grows with the
 // set.
-constexpr double kFading = 0.05;
+constexpr double kGainFading = 0.05;
 
 double normal_density(double x, double variance) {
   return std::exp(-0.5 * x * x / variance) / std::sqrt(variance);
@@ -105,7 +105,7 @@ double NeighbourProposer::chance_none_needed(std::span<const size_t> items) cons
 
 size_t NeighbourProposer::n_to_add(std::span<const size_t> items) const {
   size_t n = std::min<size_t>(1, items.size());
-  while (n < items.size() && chance_none_needed(items.first(n + 1)) >= kEvenChance) ++n;
+  while (n < items.size() && chance_none_needed(items.first(n + 1)) >= kEvenSwap) ++n;
   return n;
 }
 
@@ -114,7 +114,7 @@ size_t NeighbourProposer::n_to_remove(std::span<const size_t> items) const {
   const double n_most = std::max(1.0, options_.effect / (2 * usual));
   size_t n = std::min<size_t>(1, items.size());
   while (n < items.size() && static_cast<double>(n + 1) <= n_most &&
-         chance_none_needed(items.first(n)) > kEvenChance) {
+         chance_none_needed(items.first(n)) > kEvenSwap) {
     ++n;
   }
   return n;
@@ -171,12 +171,12 @@ std::optional<double> NeighbourProposer::learn_change(const Change& change, doub
   const double none_added = learn_loss(change.added, -difference, variance);
   const double usual = (n_added - n_removed) * per_item;
   const double none_removed = learn_loss(change.removed, difference - std::min(0.0, usual), variance);
-  const bool is_usual = none_added > kEvenChance && none_removed > kEvenChance;
+  const bool is_usual = none_added > kEvenSwap && none_removed > kEvenSwap;
   if (is_usual && n_added != n_removed) {
-    usual_gain_.variance *= 1 + kFading;
+    usual_gain_.variance *= 1 + kGainFading;
     usual_gain_.observe(difference / (n_added - n_removed), variance / square(n_added - n_removed));
   }
-  if (none_added < kSafeChance) return std::nullopt;
+  if (none_added < kSafeAddition) return std::nullopt;
 
   // What it gains: what such a change usually gains, and what the score says.
   Estimate gain{.mean = difference, .variance = variance};

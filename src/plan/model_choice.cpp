@@ -11,7 +11,7 @@ namespace {
 constexpr int kMostTokens = 16;
 constexpr int kFewTokens = 6;
 // How much more than it costs a draft must bring to be begun: estimates are rough.
-constexpr double kMargin = 1.05;
+constexpr double kStartMargin = 1.05;
 // Of the tokens that a model did not draw: which join the proposals, and behind which draws none do.
 constexpr size_t kSiblings = 4;
 constexpr double kLeastSibling = 0.04;
@@ -174,7 +174,7 @@ double ModelChoice::gain_of(const Offer& offer, const RequestPlan& request, cons
     return costs_.rows(worth.n_rows + n * n_tokens) / n +
            costs_.attention(n_tokens + 1, request.n_context());
   };
-  const double margin = end == kRoot ? kMargin : 1;
+  const double margin = end == kRoot ? kStartMargin : 1;
   const double before = pass_seconds(depth);
   double best = -1, added = 0, chance = reached;
   for (int k = 1; k <= n_most; ++k) {

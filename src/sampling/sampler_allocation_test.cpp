@@ -12,9 +12,9 @@
 namespace forerun {
 namespace {
 
-constexpr int kVocab = 20'000;
+constexpr int kLargeVocab = 20'000;
 
-SamplingOptions plain() {
+SamplingOptions whole_vocabulary() {
   SamplingOptions options;
   options.top_k = 0;
   options.top_p = 1;
@@ -23,17 +23,17 @@ SamplingOptions plain() {
 }
 
 int64_t allocations_in_steady_state(const SamplingOptions& options, int n_steps) {
-  const Sampler sampler(options, kVocab);
+  const Sampler sampler(options, kLargeVocab);
   std::mt19937 random(1);
   std::normal_distribution<float> normal(0, 3);
-  std::vector<float> logits(kVocab);
+  std::vector<float> logits(kLargeVocab);
   for (float& x : logits) x = normal(random);
   SamplerScratch scratch;
   SamplerState state = sampler.state_after(std::vector<TokenId>(200, TokenId{5}));
   int64_t before = 0;
   for (int step = 0; step < n_steps + 200; ++step) {
     if (step == 200) before = n_allocations;
-    for (int i = 0; i < 20; ++i) logits[random() % kVocab] = normal(random);
+    for (int i = 0; i < 20; ++i) logits[random() % kLargeVocab] = normal(random);
     SamplerState branch = state;
     branch.accept(TokenId{step});
     sampler.sample(logits, branch, Position{step}, scratch);
@@ -43,7 +43,7 @@ int64_t allocations_in_steady_state(const SamplingOptions& options, int n_steps)
 }
 
 TEST(SamplerAllocations, NoneInSteadyState) {
-  std::vector<SamplingOptions> cases(7, plain());
+  std::vector<SamplingOptions> cases(7, whole_vocabulary());
   cases[0] = SamplingOptions{};
   cases[1].temperature = 0;
   cases[2].repeat_penalty = 1.1f;

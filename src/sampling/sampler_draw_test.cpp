@@ -105,11 +105,11 @@ TEST(Draw, NeighbouringPositionsAndSeedsAreIndependent) {
 TEST(Draw, SampleFollowsTheTruncatedDistribution) {
   SamplingOptions options;  // the defaults
   options.seed = 77;
-  constexpr int kVocab = 5'000;
-  const Sampler sampler(options, kVocab);
+  const int n_vocab = 5'000;
+  const Sampler sampler(options, n_vocab);
   std::mt19937 random(3);
   std::normal_distribution<float> normal(0, 2);
-  std::vector<float> logits(kVocab);
+  std::vector<float> logits(n_vocab);
   for (float& x : logits) x = normal(random);
   SamplerScratch scratch;
   const Distribution d = sampler.distribution(logits, {}, scratch);

@@ -5,19 +5,16 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <random>
 #include <vector>
 
 #include "core/error.h"
+#include "support/odd_floats.h"
 
 namespace forerun {
 namespace {
 
 using testing::UnorderedElementsAre;
-
-constexpr float kInf = std::numeric_limits<float>::infinity();
-constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
 // Everything off but temperature 1.
 SamplingOptions plain() {

@@ -9,11 +9,10 @@
 #include <random>
 #include <vector>
 
+#include "support/odd_floats.h"
+
 namespace forerun {
 namespace {
-
-constexpr float kInf = std::numeric_limits<float>::infinity();
-constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
 enum class Kind { kSmooth, kManyTies, kWithInvalid };
 

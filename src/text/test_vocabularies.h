@@ -7,6 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "gguf/metadata.h"
+#include "text/vocabulary.h"
+
 namespace forerun {
 
 // Token types as GGUF files number them.
@@ -125,6 +128,10 @@ inline gguf_context_ptr make_byte_pair(const char* pre = "smollm") {
   gguf_set_val_u32(gguf.get(), "tokenizer.ggml.eos_token_id", n_tokens - 2);
   gguf_set_val_bool(gguf.get(), "tokenizer.ggml.add_bos_token", false);
   return gguf;
+}
+
+inline Vocabulary load(const gguf_context_ptr& gguf) {
+  return Vocabulary::load(GgufMetadata(gguf.get()));
 }
 
 }  // namespace forerun

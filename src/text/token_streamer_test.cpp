@@ -9,10 +9,6 @@
 namespace forerun {
 namespace {
 
-Vocabulary load(const gguf_context_ptr& gguf) {
-  return Vocabulary::load(GgufMetadata(gguf.get()));
-}
-
 std::string sanitized(const std::string& bytes) {
   Utf8Stream stream;
   std::string text = stream.push(bytes);

@@ -7,10 +7,6 @@
 namespace forerun {
 namespace {
 
-Vocabulary load(const gguf_context_ptr& gguf) {
-  return Vocabulary::load(GgufMetadata(gguf.get()));
-}
-
 Vocabulary with_tokens(const std::vector<TestToken>& tokens) {
   gguf_context_ptr gguf = make_sentence_piece();
   set_tokens(gguf.get(), tokens);

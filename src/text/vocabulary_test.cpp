@@ -15,10 +15,6 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-Vocabulary load(const gguf_context_ptr& gguf) {
-  return Vocabulary::load(GgufMetadata(gguf.get()));
-}
-
 // The ids' texts, which say more in a failure than numbers.
 std::vector<std::string> pieces(const Vocabulary& vocabulary, const std::vector<TokenId>& tokens) {
   std::vector<std::string> texts;

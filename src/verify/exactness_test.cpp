@@ -9,9 +9,6 @@
 namespace forerun {
 namespace {
 
-constexpr AcceptRule kAllRules[] = {AcceptRule::kMatch, AcceptRule::kTargetOnly, AcceptRule::kLeviathan,
-                                    AcceptRule::kRejection};
-
 class ExactRule : public testing::TestWithParam<AcceptRule> {};
 
 TEST_P(ExactRule, LeavesTheDistributionOfTheText) {

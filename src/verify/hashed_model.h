@@ -12,6 +12,9 @@
 
 namespace forerun {
 
+inline constexpr AcceptRule kAllRules[] = {AcceptRule::kMatch, AcceptRule::kTargetOnly,
+                                           AcceptRule::kLeviathan, AcceptRule::kRejection};
+
 class HashedModel {
  public:
   // Logits lie in [-spread, spread).

@@ -16,7 +16,7 @@ namespace {
 constexpr int kVocab = 40;
 constexpr int kTokens = 90;  // past the 64 tokens that a sampler's state keeps inside
 
-std::vector<SamplingOptions> option_sets() {
+std::vector<SamplingOptions> sampling_of_all_kinds() {
   std::vector<SamplingOptions> sets(10);
   sets[1].temperature = 0;
   sets[2].temperature = 0;
@@ -82,7 +82,7 @@ TEST(Match, GivesThePlainTextWhateverIsDrafted) {
   const Text prompt = {TokenId{1}, TokenId{2}, TokenId{1}};
   size_t n_accepted = 0;
   size_t n_refused = 0;
-  for (SamplingOptions options : option_sets()) {
+  for (SamplingOptions options : sampling_of_all_kinds()) {
     for (uint64_t seed = 0; seed < 10; ++seed) {
       options.seed = seed;
       const Sampler sampler(options, kVocab);

@@ -11,17 +11,17 @@ namespace forerun {
 namespace {
 
 TEST(VerifyAllocations, NoneInSteadyState) {
-  constexpr int kVocab = 60;
-  const std::vector<float> logits = HashedModel(1, kVocab, 4.0f).logits({});
+  const int n_vocab = 60;
+  const std::vector<float> logits = HashedModel(1, n_vocab, 4.0f).logits({});
   std::vector<SamplingOptions> cases(3);
   cases[1].temperature = 0;
   cases[2].repeat_penalty = 1.1f;
   for (SamplingOptions& options : cases) {
     options.seed = 1;
-    const Sampler sampler(options, kVocab);
+    const Sampler sampler(options, n_vocab);
     DraftTree tree;  // every text of two tokens
-    for (int32_t parent = kRoot; parent < kVocab; ++parent) {
-      for (int32_t token = 0; token < kVocab; ++token)
+    for (int32_t parent = kRoot; parent < n_vocab; ++parent) {
+      for (int32_t token = 0; token < n_vocab; ++token)
         tree.add({.token = TokenId{token}, .parent = parent});
     }
     const SamplerState state = sampler.state_after({});

@@ -15,14 +15,11 @@
 #include <vector>
 
 #include "core/error.h"
+#include "support/odd_floats.h"
 #include "verify/hashed_model.h"
 
 namespace forerun {
 namespace {
-
-constexpr AcceptRule kAllRules[] = {AcceptRule::kMatch, AcceptRule::kTargetOnly, AcceptRule::kLeviathan,
-                                    AcceptRule::kRejection};
-constexpr float kInf = std::numeric_limits<float>::infinity();
 
 SamplingOptions plain_options(uint64_t seed) {
   SamplingOptions options;
@@ -113,25 +110,25 @@ TEST(Verify, NeverAcceptsWhatTheModelExcludes) {
 
 // One candidate is left: whoever drafted what, it is the token.
 TEST(Verify, GreedyTextIsTheSameUnderEveryRule) {
-  constexpr int kVocab = 5;
+  const int n_vocab = 5;
   std::mt19937 random(3);
   SamplingOptions options;
   options.temperature = 0;
   options.repeat_penalty = 1.4f;
-  const Sampler draft_sampler(plain_options(1), kVocab);
+  const Sampler draft_sampler(plain_options(1), n_vocab);
   for (AcceptRule rule : kAllRules) {
     size_t n_accepted = 0;
     for (uint64_t seed = 0; seed < 30; ++seed) {
       options.seed = seed;
-      const Sampler sampler(options, kVocab);
-      const HashedModel model(seed, kVocab, 3.0f);
+      const Sampler sampler(options, n_vocab);
+      const HashedModel model(seed, n_vocab, 3.0f);
       const Text plain = plain_text(model, sampler, {}, 50);
       Text text;
       while (text.size() < 30) {
         DraftTree tree;
         for (int i = 0; i < 12; ++i) {
           const int32_t parent = static_cast<int32_t>(random() % static_cast<size_t>(i + 1)) - 1;
-          const TokenId token{static_cast<int32_t>(random() % kVocab)};
+          const TokenId token{static_cast<int32_t>(random() % n_vocab)};
           if (parent < tree.size() && !tree.find_child(parent, token))
             tree.add({.token = token, .parent = parent});
         }

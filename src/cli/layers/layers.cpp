@@ -26,12 +26,12 @@ struct ShowOptions {
 };
 
 // What is known of the model that sets are for; its weights are not loaded.
-struct KnownModel {
+struct CheckedModel {
   LayerModel identity;
   std::optional<LayerSet> without_planted;
 };
 
-KnownModel read_model(const std::string& name) {
+CheckedModel read_model(const std::string& name) {
   const GgufFile file = GgufFile::open(resolve_model(name));
   const int n_layers = architecture_of(file).config(file.metadata()).n_layers;
   return {.identity = {.fingerprint = model_fingerprint(file), .n_layers = n_layers},
@@ -48,7 +48,7 @@ std::string note_of(const LayerFile& file, const std::optional<LayerSet>& withou
 }
 
 void show(const ShowOptions& options) {
-  std::optional<KnownModel> model;
+  std::optional<CheckedModel> model;
   if (!options.model.empty()) model = read_model(options.model);
   std::vector<PicturedLayers> sets;
   nlohmann::ordered_json list = nlohmann::ordered_json::array();

@@ -28,14 +28,14 @@ SssdOptions variant(const std::string& name) {
   return options;
 }
 
-DraftTree draft(RequestDrafter& drafter, const DraftLimits& limits = kLimits) {
+DraftTree drafted_by(RequestDrafter& drafter, const DraftLimits& limits = kLimits) {
   DraftTree tree;
   drafter.draft(limits, tree);
   return tree;
 }
 
-DraftTree draft(Drafter& method, const Tokens& prompt, const DraftLimits& limits = kLimits) {
-  return draft(*method.begin(prompt), limits);
+DraftTree drafted_by(Drafter& method, const Tokens& prompt, const DraftLimits& limits = kLimits) {
+  return drafted_by(*method.begin(prompt), limits);
 }
 
 // Every path from the root to a leaf.
@@ -57,7 +57,7 @@ INSTANTIATE_TEST_SUITE_P(All, SssdVariants, ::testing::Values("paper", "code", "
 TEST_P(SssdVariants, FindsWhatFollowsInSeveralSegments) {
   SssdDrafter method(variant(GetParam()),
                      store({ids({1, 2, 3, 4, 5, -1}), ids({1, 2, 3, 6, 7, -1, 8, 9, -1})}));
-  const DraftTree tree = draft(method, ids({50, 1, 2, 3}));
+  const DraftTree tree = drafted_by(method, ids({50, 1, 2, 3}));
   EXPECT_EQ(paths_of(tree), (std::set<Tokens>{ids({4, 5}), ids({6, 7})}));
   for (const DraftNode& node : tree.nodes()) {
     EXPECT_EQ(node.source, DraftSource::kDatastore);
@@ -67,17 +67,17 @@ TEST_P(SssdVariants, FindsWhatFollowsInSeveralSegments) {
 
 TEST_P(SssdVariants, NeverRunsFromOneDocumentIntoTheNext) {
   SssdDrafter method(variant(GetParam()), store({ids({1, 2, -1, 3, 4, 5, -1})}));
-  EXPECT_TRUE(draft(method, ids({1, 2})).empty());  // nothing follows
+  EXPECT_TRUE(drafted_by(method, ids({1, 2})).empty());  // nothing follows
   // Not as "2 3", and the paper never searches one token.
-  const auto after = paths_of(draft(method, ids({2, 3})));
+  const auto after = paths_of(drafted_by(method, ids({2, 3})));
   EXPECT_EQ(after,
             GetParam() == std::string("paper") ? std::set<Tokens>{} : std::set<Tokens>{ids({4, 5})});
-  EXPECT_EQ(paths_of(draft(method, ids({60, 3, 4}))), std::set<Tokens>{ids({5})});
+  EXPECT_EQ(paths_of(drafted_by(method, ids({60, 3, 4}))), std::set<Tokens>{ids({5})});
 }
 
 TEST_P(SssdVariants, BacksOffWhenTheWholePrefixIsNotThere) {
   SssdDrafter method(variant(GetParam()), store({ids({10, 3, 4, 5, 6, -1})}));
-  const DraftTree tree = draft(method, ids({1, 2, 3, 4}));
+  const DraftTree tree = drafted_by(method, ids({1, 2, 3, 4}));
   EXPECT_EQ(paths_of(tree), std::set<Tokens>{ids({5, 6})});
   EXPECT_EQ(tree[0].match_length, 2);
 }
@@ -85,7 +85,7 @@ TEST_P(SssdVariants, BacksOffWhenTheWholePrefixIsNotThere) {
 TEST_P(SssdVariants, MergesTheTextWithTheDatastore) {
   SssdDrafter method(variant(GetParam()), store({ids({1, 2, 3, 4, -1})}));
   const Tokens prompt = ids({1, 2, 5, 6, 7, 20, 21, 22, 23, 24, 25, 26, 1, 2});
-  const DraftTree tree = draft(method, prompt);
+  const DraftTree tree = drafted_by(method, prompt);
   EXPECT_TRUE(paths_of(tree).contains(ids({3, 4})));
   const auto input = tree.find_child(kRoot, TokenId{5});
   ASSERT_TRUE(input.has_value());
@@ -104,7 +104,7 @@ TEST_P(SssdVariants, TheAnswerIsFoundToo) {
   const auto drafter = method.begin(ids({90}));
   drafter->append(ids({1, 2, 3, 4, 5, 6, 7, 8}));
   drafter->append(ids({1, 2}));
-  const DraftTree tree = draft(*drafter);
+  const DraftTree tree = drafted_by(*drafter);
   ASSERT_FALSE(tree.empty());
   EXPECT_EQ(tree[0].token, TokenId{3});
   EXPECT_EQ(tree[0].match_length, 2);
@@ -116,11 +116,11 @@ TEST(Sssd, OnlyTheCodesWindowsWaitUntilTheyAreComplete) {
   SssdDrafter code(variant("code"), {});
   const auto waiting = code.begin({});
   waiting->append(answer);
-  EXPECT_TRUE(draft(*waiting).empty());
+  EXPECT_TRUE(drafted_by(*waiting).empty());
   SssdDrafter pooled(variant("pooled"), {});
   const auto growing = pooled.begin({});
   growing->append(answer);
-  EXPECT_EQ(paths_of(draft(*growing)), std::set<Tokens>{ids({2, 3, 1})});
+  EXPECT_EQ(paths_of(drafted_by(*growing)), std::set<Tokens>{ids({2, 3, 1})});
 }
 
 TEST_P(SssdVariants, RequestsDoNotSeeEachOther) {
@@ -128,27 +128,27 @@ TEST_P(SssdVariants, RequestsDoNotSeeEachOther) {
   const Tokens prompt = ids({1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 1, 2});
   const auto first = method.begin(prompt);
   const auto second = method.begin(ids({30, 31, 32, 33, 34, 35, 36, 37, 38, 39, 40, 1, 2}));
-  EXPECT_TRUE(draft(*second).empty());
-  const auto expected = paths_of(draft(*first));
+  EXPECT_TRUE(drafted_by(*second).empty());
+  const auto expected = paths_of(drafted_by(*first));
   EXPECT_FALSE(expected.empty());
   second->finish();
-  EXPECT_EQ(paths_of(draft(*first)), expected);
-  EXPECT_TRUE(draft(*method.begin(ids({1, 2}))).empty());
+  EXPECT_EQ(paths_of(drafted_by(*first)), expected);
+  EXPECT_TRUE(drafted_by(*method.begin(ids({1, 2}))).empty());
 }
 
 TEST_P(SssdVariants, NothingKnownDraftsNothing) {
   SssdDrafter method(variant(GetParam()), store({ids({1, 2, 3, -1})}));
-  EXPECT_TRUE(draft(method, ids({77})).empty());
-  EXPECT_TRUE(draft(method, ids({100000})).empty());
-  EXPECT_TRUE(draft(method, {}).empty());
-  EXPECT_TRUE(draft(method, ids({1, 2, 3})).empty());  // the end of the data
+  EXPECT_TRUE(drafted_by(method, ids({77})).empty());
+  EXPECT_TRUE(drafted_by(method, ids({100000})).empty());
+  EXPECT_TRUE(drafted_by(method, {}).empty());
+  EXPECT_TRUE(drafted_by(method, ids({1, 2, 3})).empty());  // the end of the data
 }
 
 TEST_P(SssdVariants, LargeIds) {
   const int n_vocab = 262144;
   SssdDrafter method(variant(GetParam()), store({ids({40000, 70000, 262143, 65536, -1})}, n_vocab));
-  EXPECT_EQ(paths_of(draft(method, ids({40000, 70000}))), std::set<Tokens>{ids({262143, 65536})});
-  EXPECT_EQ(paths_of(draft(method, ids({70000, 262143}))), std::set<Tokens>{ids({65536})});
+  EXPECT_EQ(paths_of(drafted_by(method, ids({40000, 70000}))), std::set<Tokens>{ids({262143, 65536})});
+  EXPECT_EQ(paths_of(drafted_by(method, ids({70000, 262143}))), std::set<Tokens>{ids({65536})});
 }
 
 TEST_P(SssdVariants, WithoutAnyDatastore) {
@@ -157,7 +157,7 @@ TEST_P(SssdVariants, WithoutAnyDatastore) {
       {}, [] { return nullptr; }, [] { return std::make_shared<SegmentList>(); }};
   for (const SegmentSource& source : sources) {
     SssdDrafter method(variant(GetParam()), source);
-    const auto paths = paths_of(draft(method, prompt, {6, 16}));
+    const auto paths = paths_of(drafted_by(method, prompt, {6, 16}));
     EXPECT_EQ(paths, std::set<Tokens>{ids({3, 4, 5, 6, 7, 8})});
   }
 }
@@ -168,7 +168,7 @@ TEST(Sssd, TheTreeIsBestFirst) {
   SssdDrafter method(
       variant("code"),
       store({ids({1, 2, 5, -1, 1, 2, 5, -1, 1, 2, 6, -1, 1, 3, -1, 1, 3, -1, 1, 4, -1})}));
-  const DraftTree tree = draft(method, ids({1}));
+  const DraftTree tree = drafted_by(method, ids({1}));
   const std::vector<std::pair<int, float>> expected = {
       {2, 3.0f / 6}, {5, 2.0f / 6}, {3, 2.0f / 6}, {6, 1.0f / 6}, {4, 1.0f / 6}};
   ASSERT_EQ(tree.size(), static_cast<int>(expected.size()));
@@ -185,7 +185,7 @@ TEST(Sssd, TheLimitOnChildrenHolds) {
   options.children = 2;
   SssdDrafter method(
       options, store({ids({1, 2, 5, -1, 1, 2, 5, -1, 1, 2, 6, -1, 1, 3, -1, 1, 3, -1, 1, 4, -1})}));
-  const DraftTree tree = draft(method, ids({1}));
+  const DraftTree tree = drafted_by(method, ids({1}));
   EXPECT_EQ(tree.size(), 4);
   EXPECT_FALSE(tree.find_child(kRoot, TokenId{4}).has_value());
 }
@@ -202,7 +202,7 @@ TEST_P(SssdVariants, LimitsHoldAndDraftsRepeat) {
     for (int i = 0; i < 30; ++i) prompt.push_back(TokenId{static_cast<int>(random() % 6)});
     const DraftLimits limits{static_cast<int>(random() % 50), static_cast<int>(random() % 8)};
     const auto drafter = method.begin(prompt);
-    const DraftTree tree = draft(*drafter, limits);
+    const DraftTree tree = drafted_by(*drafter, limits);
     EXPECT_LE(tree.size(), limits.max_nodes);
     EXPECT_LE(tree.max_depth(), limits.max_depth);
     for (int32_t i = 0; i < tree.size(); ++i) {
@@ -210,8 +210,8 @@ TEST_P(SssdVariants, LimitsHoldAndDraftsRepeat) {
       EXPECT_GT(tree[i].score, 0.0f);
       EXPECT_GT(tree[i].match_length, 0);
     }
-    const DraftTree again = draft(*drafter, limits);
-    const DraftTree other = draft(method, prompt, limits);
+    const DraftTree again = drafted_by(*drafter, limits);
+    const DraftTree other = drafted_by(method, prompt, limits);
     ASSERT_EQ(tree.size(), again.size());
     ASSERT_EQ(tree.size(), other.size());
     for (int32_t i = 0; i < tree.size(); ++i) {
@@ -228,12 +228,12 @@ TEST(Sssd, BranchLengthGrowsWithTheTree) {
                                                      {31, 6}, {32, 8}, {47, 8}, {48, 10}, {1000, 10}};
   for (const auto& [nodes, branch] : expected) EXPECT_EQ(sssd_branch(nodes), branch) << nodes;
   SssdDrafter method({}, store({ids({1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, -1})}));
-  EXPECT_EQ(draft(method, ids({1}), {8, 99}).max_depth(), 6);
-  EXPECT_EQ(draft(method, ids({1}), {60, 99}).max_depth(), 10);
+  EXPECT_EQ(drafted_by(method, ids({1}), {8, 99}).max_depth(), 6);
+  EXPECT_EQ(drafted_by(method, ids({1}), {60, 99}).max_depth(), 10);
   SssdOptions options;
   options.branch = 3;
   SssdDrafter shallow(options, store({ids({1, 2, 3, 4, 5, 6, 7, 8, -1})}));
-  EXPECT_EQ(draft(shallow, ids({1})).max_depth(), 3);
+  EXPECT_EQ(drafted_by(shallow, ids({1})).max_depth(), 3);
 }
 
 TEST(Sssd, AnUnknownVariantIsAnError) {

@@ -14,11 +14,10 @@
 #include <vector>
 
 #include "model/kernels/kernels.h"
+#include "support/odd_floats.h"
 
 namespace forerun {
 namespace {
-
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 // One half of a KV cache: the bytes attention reads, and the same numbers as floats.
 struct Cells {
@@ -194,7 +193,7 @@ std::vector<double> reference(const Problem& problem, int r) {
       return cells.floats.data() + row.cells[p] * cells.n_per_cell + kv_head * shape.head_dim;
     };
     std::vector<double> weights(n, 0.0);
-    double largest = -kInfinity, sum = 0.0;
+    double largest = -kInf, sum = 0.0;
     for (int p = row.first; p < n; ++p) {
       const float* k = at(problem.keys, p);
       for (int d = 0; d < shape.head_dim; ++d) weights[p] += static_cast<double>(q[d]) * k[d];
@@ -428,7 +427,7 @@ TEST_P(AttentionTest, RowsThatSeeNothingAreEmpty) {
                     .out = out.data(),
                     .out_row_stride = kShape.n_heads * partial,
                     .scratch = scratch.data()});
-  EXPECT_EQ(out[kShape.head_dim], -kInfinity);
+  EXPECT_EQ(out[kShape.head_dim], -kInf);
   EXPECT_EQ(out[kShape.head_dim + 1], 0.0f);
   EXPECT_EQ(out[3 * partial], 1.0f);  // another KV head's
   kernels().merge(out.data(), 1, partial, kShape.head_dim, y.data());
@@ -489,7 +488,7 @@ TEST_P(AttentionTest, WeightsAreWithinOneUnitInTheLastPlace) {
 }
 
 TEST_P(AttentionTest, WeightsAreExactAtTheirEnds) {
-  std::vector<float> scores(kAttentionChunk - 1, -kInfinity);
+  std::vector<float> scores(kAttentionChunk - 1, -kInf);
   scores[1] = 0.0f;
   scores[2] = -0.0f;
   scores[3] = -104.0f;

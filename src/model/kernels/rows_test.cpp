@@ -12,12 +12,10 @@
 
 #include "model/kernels/activation_fixtures.h"
 #include "model/kernels/kernels.h"
+#include "support/odd_floats.h"
 
 namespace forerun {
 namespace {
-
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
-constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
 
 class RowsTest : public testing::TestWithParam<const KernelSet*> {
  protected:
@@ -194,7 +192,7 @@ TEST_P(RowsTest, QuantizesTheTiniestNumbersToZero) {
 }
 
 TEST_P(RowsTest, QuantizesWhatIsNotFiniteToSomething) {
-  for (const float odd : {kInfinity, -kInfinity, kNaN}) {
+  for (const float odd : {kInf, -kInf, kNan}) {
     for (int i = 0; i < kActivationBlock; ++i) {
       std::vector<float> x = random(2 * kActivationBlock);
       const ActivationBlock second = quantized(x)[1];
@@ -237,7 +235,7 @@ TEST_P(RowsTest, GeluIsNearTheExactValue) {
 }
 
 TEST_P(RowsTest, GatesAreExactAtTheirEnds) {
-  const std::vector<float> gate = {0.0f, -0.0f, 1e4f, -1e4f, 3e38f, -3e38f, kNaN};
+  const std::vector<float> gate = {0.0f, -0.0f, 1e4f, -1e4f, 3e38f, -3e38f, kNan};
   const std::vector<float> up(gate.size(), 1.0f);
   for (const GateActivation activation : {GateActivation::kSilu, GateActivation::kGelu}) {
     const std::vector<float> y = gated(activation, gate, up);
