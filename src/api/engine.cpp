@@ -1,6 +1,7 @@
 #include <forerun/benchmark.h>
 #include <forerun/engine.h>
 
+#include "api/checked_options.h"
 #include "api/draft_models.h"
 #include "api/speculator.h"
 #include "core/error.h"
@@ -15,8 +16,6 @@ namespace forerun {
 namespace {
 
 constexpr int kDefaultContextLimit = 8192;
-constexpr int kMaxContext = 1 << 24;
-constexpr int kMaxParallel = 256;
 constexpr int64_t kMaxCells = 1 << 30;  // of all contexts together, those of drafts beside them
 // Rows of a GPU's small passes when text is to be exact. More would take longer drafts; but passes
 // without any are filled up too, and there are many of these.
@@ -31,10 +30,7 @@ DeviceOptions device_of(const EngineOptions& options) {
 }
 
 LoadedModel load(const EngineOptions& options) {
-  check(options.n_parallel >= 1 && options.n_parallel <= kMaxParallel,
-        "between 1 and 256 requests can be answered at once");
-  check(options.n_context >= 0 && options.n_context <= kMaxContext,
-        "a context holds between 1 and 16777216 tokens");
+  check_options(options);
   std::function<void(double)> progress;
   if (options.progress) progress = [&](double share) { options.progress("loading", share); };
   return load_model(resolve_model(options.model), device_of(options), progress);
@@ -193,8 +189,7 @@ Generation Engine::generate(Request request) {
 RequestId Engine::submit(Request request) {
   Speculator& speculator = impl_->speculator(request.speculation);
   const bool tells_answer = request.benchmark != nullptr && request.benchmark->known_answer;
-  check(!speculator.needs_answers() || tells_answer,
-        "the lookahead oracle needs to know the answer beforehand: it is for 'forerun bench spec'");
+  if (speculator.needs_answers() && !tells_answer) fail_without_answer();
   return impl_->stepper.submit(std::move(request), speculator.speculation());
 }
 

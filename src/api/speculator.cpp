@@ -1,9 +1,9 @@
 #include "api/speculator.h"
 
 #include <algorithm>
-#include <charconv>
 #include <utility>
 
+#include "api/checked_options.h"
 #include "core/error.h"
 #include "core/hash.h"
 #include "cost/cost_file.h"
@@ -18,26 +18,15 @@ namespace {
 // What precedes an answer in the live datastore, so that its beginning is found.
 constexpr size_t kKeptPromptTokens = 4;
 
-std::optional<int> parse_size(const std::string& text) {
-  int size = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), size);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return size >= 1 && size <= kLargestTree ? std::optional(size) : std::nullopt;
-}
-
-// What `tree`, which the user says, means for the size of drafts.
-TreeSize tree_size(const std::string& tree, const Speculator::Resources& resources) {
-  if (tree == "auto" || tree == "own") return [](int) { return kLargestTree; };
-  if (tree == "roofline") {
+// The bound on the size of drafts that `tree` says.
+TreeSize tree_size(const TreeChoice& tree, const Speculator::Resources& resources) {
+  if (tree.is_roofline) {
     const bool has_accelerator = !resources.executor.model().device().is_host();
     return [&costs = std::as_const(resources.costs), has_accelerator](int n_requests) {
       return roofline_nodes(costs, has_accelerator, n_requests);
     };
   }
-  if (const auto size = parse_size(tree)) return [n = *size](int) { return n; };
-  fail(ErrorCode::kInvalidArgument,
-       "the size of drafts (--tree) must be auto, roofline, own or a number from 1 to {}, not '{}'",
-       kLargestTree, tree);
+  return [n = tree.n_nodes](int) { return n; };
 }
 
 // What chances of drafts depend on, the text aside.
@@ -56,21 +45,11 @@ uint64_t learnt_key(const SpeculationOptions& options, Executor& executor) {
 
 Speculator::Speculator(const SpeculationOptions& options, const Resources& resources)
     : warn_(resources.warn) {
-  const auto accept = parse_accept_rule(options.accept);
-  if (!accept) {
-    fail(ErrorCode::kInvalidArgument,
-         "drafts are accepted by match, target, leviathan or rejection, not by '{}'", options.accept);
-  }
-  accept_ = *accept;
+  const SpeculationChoice choice = parse_speculation(options);
+  accept_ = choice.accept;
+  needs_answers_ = choice.needs_answers;
   open_stores(options, resources.vocabulary);
-  MethodOptions method_options;
-  for (const auto& [name, value] : options.options) set_method_option(method_options, name, value);
   if (options.method == "none") return;
-  needs_answers_ = method_options.stopping.needs_answers();
-  if (needs_answers_ && accept_ != AcceptRule::kMatch) {
-    fail(ErrorCode::kInvalidArgument,
-         "the lookahead oracle knows the text of plain decoding: accept drafts by match");
-  }
   const DraftResources draft_resources{.segments = [this] { return segments(); },
                                        .n_vocab = static_cast<int>(resources.vocabulary.n_tokens()),
                                        .executor = &resources.executor,
@@ -78,18 +57,14 @@ Speculator::Speculator(const SpeculationOptions& options, const Resources& resou
                                        .seed = 0,
                                        .draft_model = resources.draft_model,
                                        .warn = warn_};
-  const MethodInfo& method = find_method(options.method);
-  // Several drafters, and drafts that end by cost, need a planner that knows costs.
-  const bool plans_by_cost = options.tree == "auto" || method_options.stopping.is_by_cost() ||
-                             method.drafts_with_many || (options.tree.empty() && method.plans_by_cost);
-  TreeSize size = tree_size(options.tree.empty() ? "own" : options.tree, resources);
-  DrafterSet drafters = make_drafters(options.method, method_options, draft_resources);
+  DrafterSet drafters = make_drafters(options.method, choice.method_options, draft_resources);
   if (resources.executor.min_rows() > 1 && drafters.needs_trees()) {
     fail(ErrorCode::kInvalidArgument,
          "exact text on a GPU leaves no room for the trees of {}: choose another method",
          options.method);
   }
-  if (plans_by_cost) {
+  TreeSize size = tree_size(choice.tree, resources);
+  if (choice.plans_by_cost) {
     planner_ = std::make_unique<CostPlanner>(std::move(drafters), resources.costs, std::move(size));
   } else {
     planner_ = std::make_unique<OwnPlanner>(std::move(drafters), std::move(size));

@@ -97,23 +97,14 @@ void add_generation_options(CLI::App& command, GenerationFlags& flags) {
       ->group(group);
 }
 
-GenerationOptions generation_options(const GenerationFlags& flags, int n_vocab) {
+GenerationOptions generation_options(const GenerationFlags& flags) {
   GenerationOptions options = flags.options;
-  if (options.max_tokens < -1) {
-    fail(ErrorCode::kInvalidArgument, "-n must be -1 (no limit) or more, not {}", options.max_tokens);
-  }
   for (const std::string& bias : flags.logit_bias)
     options.sampling.logit_bias.push_back(parse_bias(bias));
-  for (const int token : flags.stop_tokens) {
-    if (token < 0 || token >= n_vocab) {
-      fail(ErrorCode::kInvalidArgument, "--stop-token {}: the vocabulary has tokens 0 to {}", token,
-           n_vocab - 1);
-    }
-    options.stop_tokens.push_back(TokenId{token});
-  }
+  for (const int token : flags.stop_tokens) options.stop_tokens.push_back(TokenId{token});
   if (flags.n_logprobs >= 0) options.sampling.n_logprobs = flags.n_logprobs;
   if (flags.seed >= 0) options.sampling.seed = static_cast<uint64_t>(flags.seed);
-  validate(options.sampling, n_vocab);
+  validate(options);
   return options;
 }
 

@@ -19,7 +19,7 @@ struct GenerationFlags {
 
 void add_generation_options(CLI::App& command, GenerationFlags& flags);
 
-// What the flags say, checked against a vocabulary of `n_vocab` tokens. Throws Error.
-GenerationOptions generation_options(const GenerationFlags& flags, int n_vocab);
+// What the flags say, checked as far as that needs no model. Throws Error.
+GenerationOptions generation_options(const GenerationFlags& flags);
 
 }  // namespace forerun

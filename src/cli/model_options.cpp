@@ -6,13 +6,12 @@
 #include <cstdio>
 #include <memory>
 
+#include "api/checked_options.h"
 #include "cli/output.h"
 #include "core/error.h"
 
 namespace forerun {
 namespace {
-
-constexpr int kMaxContext = 1 << 24;
 
 // A line on standard error, drawn over itself. Nothing where nobody watches: there a line
 // would only stand among those that matter.

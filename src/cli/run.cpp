@@ -87,6 +87,9 @@ void keep_context(const Engine& engine, const std::string& path) {
 }
 
 void run(const RunOptions& options) {
+  // Before anything is loaded.
+  const GenerationOptions generation_opts = generation_options(options.generation);
+  options.speculation.check();
   const std::string prompt = read_prompt(options);
   if (prompt.empty()) fail(ErrorCode::kInvalidArgument, "the prompt is empty");
   options.speculation.warn_of_unused();
@@ -94,7 +97,6 @@ void run(const RunOptions& options) {
     print_warning("--logprobs shows nothing without --json");
   }
   Engine engine(engine_options(options.model, options.speculation.options()));
-  const GenerationOptions generation_opts = generation_options(options.generation, engine.n_vocab());
   const std::vector<TokenId> tokens = prompt_tokens(options, engine, prompt);
 
   std::error_code ignored;

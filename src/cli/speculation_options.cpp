@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "api/checked_options.h"
 #include "cli/number_range.h"
 #include "cli/output.h"
 #include "cli/usage.h"
@@ -59,6 +60,10 @@ void SpeculationFlags::warn_of_unused() const {
   }
 }
 
+void SpeculationFlags::check() const {
+  if (parse_speculation(options()).needs_answers) fail_without_answer();
+}
+
 SpeculationOptions SpeculationFlags::options() const {
   SpeculationOptions options = chosen;
   options.datastores.assign(datastores.begin(), datastores.end());
@@ -91,7 +96,6 @@ void add_speculation_options(CLI::App& command, SpeculationFlags& flags) {
       .add_option("--accept", flags.chosen.accept,
                   "match: the very same text. target, leviathan, rejection: the papers' rules, which "
                   "keep its distribution")
-      ->check(CLI::IsMember({"match", "target", "leviathan", "rejection"}))
       ->capture_default_str()
       ->group(group);
   command

@@ -20,6 +20,8 @@ struct SpeculationFlags {
 
   // What the flags say.
   SpeculationOptions options() const;
+  // Throws Error if requests cannot be answered so, as far as that needs no model.
+  void check() const;
   // On standard error, a line for each flag that the chosen method has no use for.
   void warn_of_unused() const;
 };

@@ -18,6 +18,8 @@ namespace forerun {
 struct OptionText {
   std::string_view name;  // "max-nodes"
   std::string_view help;
+  // Of a text without which nothing can be done: what to say where it is empty.
+  std::string_view if_empty = {};
 };
 
 template <typename Number>

@@ -78,10 +78,6 @@ DrafterSet make_text(const MethodOptions& options, const DraftResources& resourc
 }
 
 DrafterSet make_draft(const MethodOptions& options, const DraftResources& resources) {
-  if (options.draft.choice.model.empty()) {
-    fail(ErrorCode::kInvalidArgument,
-         "draft needs a second, smaller model with the same vocabulary: --draft-model FILE");
-  }
   CHECK(resources.draft_model != nullptr);
   std::shared_ptr<DraftModel> draft = resources.draft_model(options.draft.choice);
   auto stopping = stopping_of(options, resources, *draft->model);
@@ -202,14 +198,15 @@ class Prefixed : public OptionVisitor {
   template <typename... Args>
   void pass(const OptionText& text, Args&&... args) {
     const std::string name = fmt::format("{}-{}", method_, text.name);
-    visitor_.visit({.name = name, .help = text.help}, std::forward<Args>(args)...);
+    visitor_.visit({.name = name, .help = text.help, .if_empty = text.if_empty},
+                   std::forward<Args>(args)...);
   }
 
   std::string_view method_;
   OptionVisitor& visitor_;
 };
 
-// Throws for a value that is out of range.
+// Throws for a value that is out of range or missing.
 class Checking : public OptionVisitor {
  public:
   void visit(const OptionText& text, int& value, OptionRange<int> range) override {
@@ -221,6 +218,9 @@ class Checking : public OptionVisitor {
   void visit(const OptionText& /*text*/, bool& /*value*/) override {}
   void visit(const OptionText& text, std::string& value,
              std::span<const std::string_view> choices) override {
+    if (value.empty() && !text.if_empty.empty()) {
+      fail(ErrorCode::kInvalidArgument, "{}", text.if_empty);
+    }
     if (choices.empty() || std::find(choices.begin(), choices.end(), value) != choices.end()) return;
     fail(ErrorCode::kInvalidArgument, "{} is '{}': choose one of {}", text.name, value,
          fmt::join(choices, ", "));
@@ -258,7 +258,8 @@ class Setting : public OptionVisitor {
              std::span<const std::string_view> choices) override {
     if (!is_it(text)) return;
     std::string chosen(value_);
-    Checking().visit(text, chosen, choices);
+    // Whether it is needed depends on the method.
+    Checking().visit({.name = text.name, .help = text.help}, chosen, choices);
     value = std::move(chosen);
   }
 
@@ -324,8 +325,11 @@ void AutoOptions::describe(OptionVisitor& visitor) {
 }
 
 void DraftModelOptions::describe(OptionVisitor& visitor) {
-  visitor.visit({.name = "model", .help = "The model that drafts: path or name of a GGUF file"},
-                choice.model, {});
+  visitor.visit(
+      {.name = "model",
+       .help = "The model that drafts: path or name of a GGUF file",
+       .if_empty = "draft needs a second, smaller model with the same vocabulary: --draft-model FILE"},
+      choice.model, {});
   visitor.visit({.name = "device", .help = "Where it computes: same, or as --device"}, choice.device,
                 {});
   draft.describe(visitor);
@@ -353,15 +357,22 @@ const MethodInfo& find_method(std::string_view name) {
        fmt::join(names, ", "));
 }
 
-DrafterSet make_drafters(std::string_view name, const MethodOptions& options,
-                         const DraftResources& resources) {
+void check_method(std::string_view name, const MethodOptions& options) {
   const MethodInfo& method = find_method(name);
   MethodOptions copy = options;
   Checking checking;
   Prefixed prefixed(method.name, checking);
   method.describe(copy, prefixed);
+  if (method.drafts_with == DraftsWith::kTexts) return;
   copy.stopping.describe(checking);
-  return method.make(options, resources);
+  const std::string& layers = options.automatic.layers;
+  if (method.drafts_with_many && layers != "none") check_method(layers, options);
+}
+
+DrafterSet make_drafters(std::string_view name, const MethodOptions& options,
+                         const DraftResources& resources) {
+  check_method(name, options);
+  return find_method(name).make(options, resources);
 }
 
 bool has_method_option(std::string_view name) {

@@ -132,7 +132,10 @@ std::span<const MethodInfo> draft_methods();
 const MethodInfo& find_method(std::string_view name);
 
 // Throws Error{kInvalidArgument} for an unknown name, and for options of that method that
-// are outside their ranges.
+// are outside their ranges or missing.
+void check_method(std::string_view name, const MethodOptions& options);
+
+// Throws the same, and what is wrong with files that options name.
 DrafterSet make_drafters(std::string_view name, const MethodOptions& options,
                          const DraftResources& resources);
 

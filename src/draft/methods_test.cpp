@@ -108,6 +108,40 @@ TEST(Methods, SayWhatIsWrong) {
   EXPECT_EQ(make_drafters("pld", options, {}).texts.size(), 1u);
 }
 
+// Of what can be said before a model is loaded.
+TEST(Methods, SayWhatIsMissing) {
+  const auto message = [](std::string_view name, const MethodOptions& options) -> std::string {
+    try {
+      check_method(name, options);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
+      return error.what();
+    }
+    return "";
+  };
+  MethodOptions options;
+  for (const MethodInfo& method : draft_methods()) {
+    const bool needs_file = method.name == "draft" || method.name == "selfsd" || method.name == "knnssd";
+    EXPECT_EQ(message(method.name, options).empty(), !needs_file) << method.name;
+  }
+  EXPECT_THAT(message("draft", options), testing::HasSubstr("--draft-model"));
+  EXPECT_THAT(message("selfsd", options), testing::HasSubstr("--selfsd-layers"));
+  EXPECT_THAT(message("knnssd", options), testing::HasSubstr("--knnssd-domains"));
+  options.draft.choice.model = "some.gguf";
+  EXPECT_EQ(message("draft", options), "");
+  options.automatic.layers = "selfsd";
+  EXPECT_THAT(message("auto", options), testing::HasSubstr("--selfsd-layers"));
+  options.automatic.layers = "none";
+  options.stopping.rule = "disco";
+  for (const MethodInfo& method : draft_methods()) {
+    if (method.drafts_with == DraftsWith::kTexts) {
+      EXPECT_EQ(message(method.name, options), "") << method.name;
+    }
+  }
+  EXPECT_THAT(message("draft", options), testing::HasSubstr("--lookahead-classifier"));
+  EXPECT_THAT(message("auto", options), testing::HasSubstr("--lookahead-classifier"));
+}
+
 // What the model says: the text that is coming, whatever was drafted.
 class Script : public TargetTokens {
  public:

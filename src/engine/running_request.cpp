@@ -5,12 +5,13 @@
 
 #include "core/error.h"
 #include "sampling/logprobs.h"
+#include "sampling/options.h"
 
 namespace forerun {
 namespace {
 
-void validate(std::span<const TokenId> prompt, const GenerationOptions& options,
-              const RunningRequest::Limits& limits) {
+void check(std::span<const TokenId> prompt, const GenerationOptions& options,
+           const RunningRequest::Limits& limits) {
   if (prompt.empty()) fail(ErrorCode::kInvalidArgument, "the prompt is empty");
   for (const TokenId token : prompt) {
     if (to_int(token) < 0 || to_int(token) >= limits.n_vocab) {
@@ -18,9 +19,7 @@ void validate(std::span<const TokenId> prompt, const GenerationOptions& options,
            to_int(token), limits.n_vocab - 1);
     }
   }
-  if (options.max_tokens < -1) {
-    fail(ErrorCode::kInvalidArgument, "the number of tokens must be -1 (no limit) or more");
-  }
+  validate(options, limits.n_vocab);
   check_prompt_fits(prompt.size(), limits.n_context, limits.n_trained);
 }
 
@@ -60,7 +59,7 @@ void check_prompt_fits(size_t n_prompt, int n_context, int n_trained) {
 }
 
 RunningRequest::RunningRequest(Request request, const Vocabulary& vocabulary, const Limits& limits)
-    : text_((validate(request.prompt, request.options, limits), std::move(request.prompt))),
+    : text_((check(request.prompt, request.options, limits), std::move(request.prompt))),
       n_prompt_(text_.size()),
       benchmark_(std::move(request.benchmark)),
       options_(std::move(request.options)),

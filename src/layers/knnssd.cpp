@@ -5,7 +5,6 @@
 #include <string_view>
 
 #include "core/check.h"
-#include "core/error.h"
 
 namespace forerun {
 namespace {
@@ -14,19 +13,13 @@ constexpr std::array<std::string_view, 3> kFallbacks = {"none", "nearest", "unif
 // Half of the blocks; the published code leaves out every other layer.
 constexpr double kUniformSkip = 0.5;
 
-DomainFile load_for(const std::string& path, const Model& model) {
-  if (path.empty()) {
-    fail(ErrorCode::kInvalidArgument,
-         "knnssd needs domains: make them with 'forerun domains build' and name the file with "
-         "--knnssd-domains");
-  }
-  return DomainFile::load(path, &model);
-}
-
 }  // namespace
 
 void KnnOptions::describe(OptionVisitor& visitor) {
-  visitor.visit({.name = "domains", .help = "File of domains, made with 'forerun domains build'"},
+  visitor.visit({.name = "domains",
+                 .help = "File of domains, made with 'forerun domains build'",
+                 .if_empty = "knnssd needs domains: make them with 'forerun domains build' and name the "
+                             "file with --knnssd-domains"},
                 domains, {});
   visitor.visit({.name = "fallback", .help = "Layers for prompts that are like those of no domain"},
                 fallback, kFallbacks);
@@ -54,7 +47,7 @@ class KnnSelector::Chooser final : public RequestLayers {
 };
 
 KnnSelector::KnnSelector(const KnnOptions& options, const Model& model)
-    : domains_(load_for(options.domains, model)), fallback_(options.fallback) {}
+    : domains_(DomainFile::load(options.domains, &model)), fallback_(options.fallback) {}
 
 std::unique_ptr<RequestLayers> KnnSelector::begin(const RequestView& request) {
   return std::make_unique<Chooser>(*this, request);

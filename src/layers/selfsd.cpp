@@ -1,17 +1,11 @@
 #include "layers/selfsd.h"
 
-#include "core/error.h"
 #include "layers/layer_file.h"
 
 namespace forerun {
 namespace {
 
 LayerSet load_layers(const SelfSdOptions& options, const Model& model) {
-  if (options.layers.empty()) {
-    fail(ErrorCode::kInvalidArgument,
-         "selfsd needs a set of layers: 'forerun layers search -o FILE' makes one for "
-         "--selfsd-layers FILE");
-  }
   return LayerFile::load(options.layers, LayerModel{.fingerprint = model.fingerprint(),
                                                     .n_layers = model.config().n_layers})
       .layers;
@@ -20,8 +14,11 @@ LayerSet load_layers(const SelfSdOptions& options, const Model& model) {
 }  // namespace
 
 void SelfSdOptions::describe(OptionVisitor& visitor) {
-  visitor.visit({.name = "layers", .help = "File of layers ('forerun layers search' makes one)"}, layers,
-                {});
+  visitor.visit({.name = "layers",
+                 .help = "File of layers ('forerun layers search' makes one)",
+                 .if_empty = "selfsd needs a set of layers: 'forerun layers search -o FILE' makes one "
+                             "for --selfsd-layers FILE"},
+                layers, {});
   visitor.visit({.name = "adapt", .help = "Let the threshold follow what becomes of drafts"}, adapt);
 }
 

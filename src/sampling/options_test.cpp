@@ -4,17 +4,15 @@
 #include <gtest/gtest.h>
 
 #include <functional>
-#include <limits>
 #include <string>
 
 #include "core/error.h"
+#include "support/odd_floats.h"
 
 namespace forerun {
 namespace {
 
-constexpr float kInf = std::numeric_limits<float>::infinity();
-constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
-constexpr int kVocab = 100;
+constexpr int kSmallVocab = 100;
 
 using Change = std::function<void(SamplingOptions&)>;
 
@@ -22,7 +20,7 @@ std::string message_after(const Change& change) {
   SamplingOptions options;
   change(options);
   try {
-    validate(options, kVocab);
+    validate(options, kSmallVocab);
   } catch (const Error& e) {
     EXPECT_EQ(e.code(), ErrorCode::kInvalidArgument);
     EXPECT_EQ(std::string(e.what()).find('\n'), std::string::npos);
@@ -37,7 +35,7 @@ TEST(SamplingOptions, DefaultsAndExtremesAreValid) {
            Change([](auto& o) { o.temperature = 0; }),
            Change([](auto& o) { o.temperature = 1e-30f; }),
            Change([](auto& o) { o.top_k = 0; }),
-           Change([](auto& o) { o.top_k = kVocab * 2; }),
+           Change([](auto& o) { o.top_k = kSmallVocab * 2; }),
            Change([](auto& o) { o.top_p = 1; }),
            Change([](auto& o) { o.top_p = 1e-9f; }),
            Change([](auto& o) { o.min_p = 0; }),
@@ -45,7 +43,7 @@ TEST(SamplingOptions, DefaultsAndExtremesAreValid) {
            Change([](auto& o) { o.repeat_last_n = -1; }),
            Change([](auto& o) { o.frequency_penalty = -2; }),
            Change([](auto& o) {
-             o.logit_bias = {{TokenId{0}, -kInf}, {TokenId{kVocab - 1}, 100}};
+             o.logit_bias = {{TokenId{0}, -kInf}, {TokenId{kSmallVocab - 1}, 100}};
            }),
            Change([](auto& o) { o.n_logprobs = 0; }),
            Change([](auto& o) { o.seed = ~uint64_t{0}; }),
@@ -78,7 +76,7 @@ TEST(SamplingOptions, NonsenseIsNamed) {
        }},
       {"logit_bias",
        [](auto& o) {
-         o.logit_bias = {{TokenId{kVocab}, 1}};
+         o.logit_bias = {{TokenId{kSmallVocab}, 1}};
        }},
       {"logit_bias",
        [](auto& o) {
@@ -89,9 +87,59 @@ TEST(SamplingOptions, NonsenseIsNamed) {
          o.logit_bias = {{TokenId{1}, kInf}};
        }},
       {"n_logprobs", [](auto& o) { o.n_logprobs = -1; }},
-      {"n_logprobs", [](auto& o) { o.n_logprobs = kVocab + 1; }},
+      {"n_logprobs", [](auto& o) { o.n_logprobs = kSmallVocab + 1; }},
   };
   for (const auto& [name, change] : cases) EXPECT_THAT(message_after(change), testing::StartsWith(name));
+}
+
+TEST(SamplingOptions, OnlyTokensNeedAVocabulary) {
+  SamplingOptions options;
+  options.logit_bias = {{TokenId{kSmallVocab}, 1}};
+  options.n_logprobs = kSmallVocab + 1;
+  EXPECT_NO_THROW(validate(options));
+  EXPECT_THROW(validate(options, kSmallVocab), Error);
+  for (const Change& change : {Change([](auto& o) { o.temperature = -1; }),
+                               Change([](auto& o) { o.n_logprobs = -1; }), Change([](auto& o) {
+                                 o.logit_bias = {{TokenId{-1}, 1}};
+                               }),
+                               Change([](auto& o) {
+                                 o.logit_bias = {{TokenId{1}, kInf}};
+                               })}) {
+    options = {};
+    change(options);
+    EXPECT_THROW(validate(options), Error);
+  }
+}
+
+TEST(GenerationOptions, AreCheckedTheSameWay) {
+  GenerationOptions options;
+  options.max_tokens = -1;
+  options.stop = {"."};
+  options.stop_tokens = {TokenId{0}, TokenId{kSmallVocab - 1}};
+  EXPECT_NO_THROW(validate(options, kSmallVocab));
+  options.stop_tokens.push_back(TokenId{kSmallVocab});
+  EXPECT_NO_THROW(validate(options));
+  EXPECT_THROW(validate(options, kSmallVocab), Error);
+  const std::pair<const char*, std::function<void(GenerationOptions&)>> cases[] = {
+      {"temperature", [](auto& o) { o.sampling.temperature = kNan; }},
+      {"max_tokens", [](auto& o) { o.max_tokens = -2; }},
+      {"a stop string",
+       [](auto& o) {
+         o.stop = {"a", ""};
+       }},
+      {"a stop token", [](auto& o) { o.stop_tokens = {TokenId{-1}}; }},
+  };
+  for (const auto& [name, change] : cases) {
+    options = {};
+    change(options);
+    try {
+      validate(options);
+      ADD_FAILURE() << name;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
+      EXPECT_THAT(error.what(), testing::StartsWith(name));
+    }
+  }
 }
 
 TEST(SamplingOptions, PenaltiesAreOffByDefault) {

@@ -7,6 +7,12 @@
 
 namespace forerun {
 
+void validate_stops(const std::vector<std::string>& strings) {
+  for (const std::string& s : strings) {
+    if (s.empty()) fail(ErrorCode::kInvalidArgument, "a stop string must not be empty");
+  }
+}
+
 StopMatcher::Pattern::Pattern(std::string s) : text(std::move(s)), shorter(text.size() + 1, 0) {
   // The pattern is matched against itself, one byte behind.
   for (size_t n = 1; n < text.size(); ++n) {
@@ -24,10 +30,8 @@ void StopMatcher::Pattern::advance(char c) {
 
 StopMatcher::StopMatcher(const std::vector<std::string>& strings, std::vector<TokenId> tokens)
     : tokens_(std::move(tokens)) {
-  for (const std::string& s : strings) {
-    if (s.empty()) fail(ErrorCode::kInvalidArgument, "a stop string must not be empty");
-    patterns_.emplace_back(s);
-  }
+  validate_stops(strings);
+  for (const std::string& s : strings) patterns_.emplace_back(s);
 }
 
 bool StopMatcher::is_stop(TokenId token) const {

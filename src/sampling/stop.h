@@ -19,9 +19,12 @@
 
 namespace forerun {
 
+// Throws Error{kInvalidArgument} for an empty stop string.
+void validate_stops(const std::vector<std::string>& strings);
+
 class StopMatcher {
  public:
-  // Throws Error{kInvalidArgument} for an empty stop string.
+  // Throws as validate_stops().
   explicit StopMatcher(const std::vector<std::string>& strings, std::vector<TokenId> tokens = {});
 
   // Whether this token ends the text. It is then not part of it.

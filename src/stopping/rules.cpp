@@ -32,15 +32,6 @@ std::vector<std::string_view> names() {
   return names;
 }
 
-std::unique_ptr<StoppingRule> make_disco(const std::string& file, const ModelPair& models) {
-  if (file.empty()) {
-    fail(ErrorCode::kInvalidArgument,
-         "the lookahead disco needs a classifier: --lookahead-classifier FILE ('forerun disco train' "
-         "makes one)");
-  }
-  return std::make_unique<DiscoStopping>(DiscoClassifier::load(file, models));
-}
-
 }  // namespace
 
 std::span<const StoppingRuleInfo> stopping_rules() {
@@ -58,7 +49,12 @@ void StoppingOptions::describe(OptionVisitor& visitor) {
                 threshold, {0.0, 1.0});
   visitor.visit({.name = "lookahead-perplexity", .help = "perplexity: that ends a draft"}, perplexity,
                 {1.0, 1e6});
-  visitor.visit({.name = "lookahead-classifier", .help = "disco: a file of 'forerun disco train'"},
+  visitor.visit({.name = "lookahead-classifier",
+                 .help = "disco: a file of 'forerun disco train'",
+                 .if_empty = rule != "disco" ? ""
+                                             : "the lookahead disco needs a classifier: "
+                                               "--lookahead-classifier FILE ('forerun disco train' "
+                                               "makes one)"},
                 classifier, {});
 }
 
@@ -72,7 +68,9 @@ std::unique_ptr<StoppingRule> make_stopping_rule(const StoppingOptions& options,
   if (name == "adaptive") return std::make_unique<AdaptiveConfidence>(options.threshold);
   if (name == "roc") return std::make_unique<RocConfidence>(options.threshold);
   if (name == "perplexity") return std::make_unique<PerplexityThreshold>(options.perplexity);
-  if (name == "disco") return make_disco(options.classifier, models);
+  if (name == "disco") {
+    return std::make_unique<DiscoStopping>(DiscoClassifier::load(options.classifier, models));
+  }
   if (name == "oracle") return std::make_unique<Oracle>();
   fail(ErrorCode::kInvalidArgument, "there is no lookahead '{}': choose one of {}", name,
        fmt::join(names(), ", "));

@@ -169,6 +169,40 @@ class BadRequests(ProgramTest):
             with self.subTest(arguments=arguments):
                 self.fail_to_run("", "-p", "x", "-n", "1", *arguments)
 
+    def test_options_are_checked_before_anything_is_loaded(self):
+        missing = ["-m", "/nonexistent/model.gguf"]
+        cases = [
+            (["--temp", "-3"], "temperature"), (["--top-k", "-1"], "top_k"), (["--top-p", "2"], "top_p"),
+            (["--min-p", "2"], "min_p"), (["--repeat-penalty", "0"], "repeat_penalty"),
+            (["--repeat-last-n", "-2"], "repeat_last_n"), (["--presence-penalty", "nan"], "presence_penalty"),
+            (["--frequency-penalty", "inf"], "frequency_penalty"), (["--stop", ""], "stop string"),
+            (["--stop-token", "-1"], "stop token"), (["--logit-bias", "x=1"], "--logit-bias"),
+            (["--logit-bias=-1=1"], "logit_bias"), (["--logit-bias", "1=inf"], "logit_bias"), (["-n", "-5"], "-n"),
+            (["-s", "-1"], "--seed"), (["--logprobs", "-2"], "--logprobs"), (["-c", "0"], "--ctx-size"),
+            (["-c", "99999999"], "--ctx-size"), (["-t", "0"], "--threads"), (["--kv-type", "q3"], "--kv-type"),
+            (["--spec", "eagle"], "--spec"), (["--tree", "tall"], "--tree"), (["--tree", "0"], "--tree"),
+            (["--accept", "luck"], "--accept"), (["--lookahead", "guess"], "--lookahead"),
+            (["--pld-ngram", "999"], "--pld-ngram"), (["--lookahead", "disco"], "--lookahead-classifier"),
+        ]  # fmt: skip
+        answering = [
+            (["--spec", "draft"], "--draft-model"), (["--spec", "selfsd"], "--selfsd-layers"),
+            (["--spec", "knnssd"], "--knnssd-domains"), (["--lookahead", "oracle"], "bench spec"),
+        ]  # fmt: skip
+        methods = [
+            (["--methods", "eagle"], "eagle"), (["--methods", "draft"], "--draft-model"),
+            (["--methods", "pld:ngram=999"], "pld-ngram"), (["--methods", "pld:size=3"], "size"),
+            (["--methods", "pld,pld"], "twice"), (["--batch", "0"], "--batch"), (["--batch", "257"], "--batch"),
+        ]  # fmt: skip
+        with tempfile.NamedTemporaryFile("w", suffix=".jsonl") as prompts:
+            prompts.write('{"prompt": "x"}\n')
+            prompts.flush()
+            bench = ["bench", "spec", "--prompts", prompts.name]
+            for command, wrong in ((["run", "-p", "x"], cases + answering), (["chat"], cases + answering), (bench, cases + methods)):
+                self.fail_with("no such file", *command, *missing)
+                for arguments, expected in wrong:
+                    with self.subTest(command=command, arguments=arguments):
+                        self.assertNotIn("no such file", self.fail_with(expected, *command, *missing, *arguments))
+
     def test_context_larger_than_memory(self):
         self.fail_to_run("a context of", "-p", "x", "-c", str(1 << 24), "--kv-type", "f32")
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "api/checked_options.h"
 #include "bench/llama/method.h"
 #include "bench/quoted_text.h"
 #include "core/error.h"
@@ -10,6 +11,7 @@
 #include "draft/methods.h"
 #include "engine/model_names.h"
 #include "engine/running_request.h"
+#include "sampling/options.h"
 
 namespace forerun {
 namespace {
@@ -101,8 +103,15 @@ SpeculationOptions with_variant(SpeculationOptions options, const std::string& t
   return options;
 }
 
-// What each method of ours learns stays with it.
-void add_own_methods(const SpecBenchOptions& options, Engine& engine, Methods& methods) {
+// A method of ours, by the name it was given.
+struct OwnMethod {
+  std::string name;
+  SpeculationOptions speculation;
+  bool needs_answers;
+};
+
+// All of them, checked before anything is loaded.
+std::vector<OwnMethod> own_methods(const SpecBenchOptions& options) {
   std::vector<std::string> names{"none"};
   for (const std::string& name : options.methods) {
     if (name == "none") continue;
@@ -111,15 +120,26 @@ void add_own_methods(const SpecBenchOptions& options, Engine& engine, Methods& m
     }
     names.push_back(name);
   }
+  std::vector<OwnMethod> methods;
   for (const std::string& name : names) {
     SpeculationOptions speculation = with_variant(options.engine.speculation, name);
     if (!options.live_folder.empty()) speculation.live_datastore = options.live_folder / name;
-    const auto lookahead = speculation.options.find("lookahead");
-    const bool tells_answers = lookahead != speculation.options.end() && lookahead->second == "oracle";
-    methods.push_back(make_forerun_method(engine, {.name = name,
-                                                   .speculation = engine.add_speculation(speculation),
-                                                   .generation = options.generation,
-                                                   .tells_answers = tells_answers}));
+    const bool needs_answers = parse_speculation(speculation).needs_answers;
+    methods.push_back(
+        {.name = name, .speculation = std::move(speculation), .needs_answers = needs_answers});
+  }
+  return methods;
+}
+
+// What each of them learns stays with it.
+void add_own_methods(const SpecBenchOptions& options, const std::vector<OwnMethod>& own, Engine& engine,
+                     Methods& methods) {
+  for (const OwnMethod& method : own) {
+    methods.push_back(
+        make_forerun_method(engine, {.name = method.name,
+                                     .speculation = engine.add_speculation(method.speculation),
+                                     .generation = options.generation,
+                                     .tells_answers = method.needs_answers}));
   }
 }
 
@@ -219,6 +239,7 @@ void choose_sample(const Engine& engine, SpecBenchResult& result) {
 SpecBenchResult run_spec_bench(const SpecBenchOptions& options,
                                const std::function<void(const SpecProgress&)>& progress) {
   SpecBenchResult result;
+  const std::vector<OwnMethod> own = own_methods(options);
   std::vector<std::string> modes;
   if (const LlamaServerChoice& llama = options.llama_server; !llama.program.empty()) {
     modes = llama_modes(llama.program, llama.modes);  // before anything is loaded
@@ -228,6 +249,7 @@ SpecBenchResult run_spec_bench(const SpecBenchOptions& options,
   engine_options.n_parallel = options.batch;
   engine_options.speculation.method = "none";
   Engine engine(engine_options);
+  validate(options.generation, engine.n_vocab());
   check_first_turns(engine, options.prompts);
   const Engine::Hardware hardware = engine.hardware();
   result.device = hardware.device;
@@ -237,7 +259,7 @@ SpecBenchResult run_spec_bench(const SpecBenchOptions& options,
   result.n_context = engine.n_context();
 
   Methods methods;
-  add_own_methods(options, engine, methods);
+  add_own_methods(options, own, engine, methods);
   add_llama_methods(options, modes, engine, methods);
   for (const auto& method : methods) result.methods.push_back(method->name());
   result.n_peers = modes.size();

@@ -7,6 +7,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "api/checked_options.h"
 #include "bench/page/page.h"
 #include "bench/quoted_text.h"
 #include "bench/spec/bench.h"
@@ -21,9 +22,6 @@
 #include "cli/terminal/interrupt.h"
 #include "core/error.h"
 #include "core/replace_file.h"
-#include "engine/model_names.h"
-#include "gguf/gguf_file.h"
-#include "text/vocabulary.h"
 
 namespace forerun {
 namespace {
@@ -115,6 +113,7 @@ void bench_spec(const SpecOptions& options) {
     fail(ErrorCode::kInvalidArgument, "--json and --report name the same file");
   }
   SpecBenchOptions bench;
+  bench.generation = generation_options(options.generation);
   bench.engine = engine_options(options.model, options.speculation.options());
   for (const std::string& list : options.methods) {
     for (std::string& method : split_quoted(list, ',')) bench.methods.push_back(std::move(method));
@@ -124,9 +123,6 @@ void bench_spec(const SpecOptions& options) {
   bench.prompts = limited(file.prompts, options.limit);
   bench.prompt_origin = {
       .path = options.prompts, .hash = file.hash, .limit = options.limit, .mix = options.mix};
-  const Vocabulary vocabulary =
-      Vocabulary::load(GgufFile::open(resolve_model(options.model.model)).metadata());
-  bench.generation = generation_options(options.generation, static_cast<int>(vocabulary.n_tokens()));
   if (options.mix) {
     const uint64_t seed = bench.generation.sampling.seed.value_or(0);
     bench.prompts = mixed_stream(bench.prompts, *options.mix, seed);
@@ -190,7 +186,7 @@ void add_bench_spec_command(CLI::App& bench) {
                    "Order prompts as a stream that leaves its category with this chance (--seed)")
       ->check(number_range(0.0, 1.0));
   command->add_option("--batch", options->batch, "Prompts answered at once")
-      ->check(CLI::Range(1, 256))
+      ->check(CLI::Range(1, kMaxParallel))
       ->capture_default_str();
   command->add_option("--live", options->live_folder,
                       "Give each method a live datastore of its own in this folder");

@@ -30,6 +30,8 @@ bool is_blank(const std::string& text) {
 }
 
 void chat(const ChatOptions& options) {
+  generation_options(options.generation);  // before anything is loaded
+  options.speculation.check();
   options.speculation.warn_of_unused();
   Engine engine(engine_options(options.model, options.speculation.options()));
   if (!engine.has_chat_template()) {

@@ -9,14 +9,14 @@
 #include "cli/terminal/interrupt.h"
 #include "core/error.h"
 #include "core/grouped.h"
+#include "sampling/options.h"
 
 namespace forerun {
 
 ChatSession::ChatSession(Engine& engine, const GenerationFlags& flags, std::string system)
-    : engine_(engine),
-      flags_(flags),
-      options_(generation_options(flags, engine.n_vocab())),
-      conversation_(std::move(system)) {}
+    : engine_(engine), conversation_(std::move(system)) {
+  set_flags(flags);
+}
 
 void ChatSession::start(Conversation conversation) {
   conversation_ = std::move(conversation);
@@ -24,7 +24,9 @@ void ChatSession::start(Conversation conversation) {
 }
 
 void ChatSession::set_flags(const GenerationFlags& flags) {
-  options_ = generation_options(flags, engine_.n_vocab());
+  GenerationOptions options = generation_options(flags);
+  validate(options, engine_.n_vocab());
+  options_ = std::move(options);
   flags_ = flags;
 }
 
