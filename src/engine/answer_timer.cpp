@@ -29,10 +29,6 @@ AnswerTimer::AnswerTimer(Executor& executor, const Vocabulary& vocabulary, std::
   for (size_t text = 0; text < texts_.size(); ++text) answer(text, {});  // reads the prompts
 }
 
-AnswerTimer::~AnswerTimer() {
-  stepper_.slots().clear();
-}
-
 int AnswerTimer::n_cells(const std::vector<SearchText>& texts) {
   return static_cast<int>(texts.size()) * n_context(texts);
 }

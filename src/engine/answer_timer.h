@@ -16,9 +16,6 @@ class AnswerTimer {
   // Both outlive it. The executor's cache has n_cells() free cells or more, which are free again
   // afterwards. Texts without an answer of two tokens are left out; throws Error when none is left.
   AnswerTimer(Executor& executor, const Vocabulary& vocabulary, std::vector<SearchText> texts);
-  ~AnswerTimer();
-  AnswerTimer(const AnswerTimer&) = delete;
-  AnswerTimer& operator=(const AnswerTimer&) = delete;
 
   // How many cells the texts take, and how many tokens one of them and a draft behind it.
   static int n_cells(const std::vector<SearchText>& texts);

@@ -22,6 +22,10 @@ Slots::Slots(Executor& executor, int n_slots, int n_context)
   }
 }
 
+Slots::~Slots() {
+  for (const Slot& slot : slots_) executor_.cells().remove(slot.sequence);
+}
+
 Slot* Slots::acquire(std::span<const TokenId> prompt) {
   CHECK(!prompt.empty());
   // The last token of the prompt is read in any case: its logits are wanted.

@@ -30,6 +30,9 @@ class Slots {
  public:
   // The executor's cache holds n_slots * n_context cells or more, and outlives this.
   Slots(Executor& executor, int n_slots, int n_context);
+  ~Slots();  // its cells are free again
+  Slots(const Slots&) = delete;
+  Slots& operator=(const Slots&) = delete;
 
   int n_context() const { return n_context_; }
 

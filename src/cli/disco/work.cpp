@@ -124,9 +124,7 @@ std::vector<SearchText> DiscoWork::answers(const std::vector<std::vector<TokenId
     check_interrupt();
     return false;
   };
-  std::vector<SearchText> texts = answer_prompts(stepper, prompts, options);
-  stepper.slots().clear();
-  return texts;
+  return answer_prompts(stepper, prompts, options);
 }
 
 void DiscoWork::collect(const std::vector<SearchText>& texts, double temperature,
