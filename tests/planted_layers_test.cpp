@@ -8,11 +8,12 @@
 
 #include "cost/draft_value.h"
 #include "layers/knapspec.h"
-#include "layers/layer_objective.h"
-#include "layers/layer_search.h"
 #include "support/engine.h"
 #include "support/model_files.h"
 #include "text/vocabulary.h"
+#include "tune/answers.h"
+#include "tune/layer_objective.h"
+#include "tune/layer_search.h"
 
 namespace forerun {
 namespace {
@@ -43,8 +44,10 @@ class PlantedLayers : public ::testing::Test {
                                "To bake bread you need flour, water, salt and yeast. First"}) {
       prompts.push_back(vocabulary.tokenize(prompt));
     }
-    objective_ = std::make_unique<ExpectedSpeed>(*executor_, kCosts,
-                                                 write_answers(*executor_, prompts, {.n_tokens = 64}));
+    AnsweringOptions options{.generation = greedy_options(64)};
+    options.generation.ignore_eos = true;
+    objective_ = std::make_unique<ExpectedSpeed>(
+        *executor_, kCosts, answer_prompts(*executor_, vocabulary, prompts, options));
   }
 
   std::shared_ptr<const Model> model_;

@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include "core/error.h"
-#include "layers/domain_anchors.h"
 #include "layers/planted_model.h"
 
 namespace forerun {
@@ -44,16 +43,13 @@ class KnnTest : public test::PlantedTest {
     file_.least_cosine = -1;
     // Prompts of one domain are made of the same few tokens.
     for (int d = 0; d < 3; ++d) {
-      DomainVectors vectors{.name = "domain " + std::to_string(d), .values = {}};
+      Domain& domain = file_.domains.emplace_back();
+      domain.name = "domain " + std::to_string(d);
+      domain.layers = layers_of(d);
       for (int i = 0; i < 6; ++i) {
         const PromptState state = state_of(prompt(d, i));
-        const auto mean = state.mean();
-        vectors.values.insert(vectors.values.end(), mean.begin(), mean.end());
+        domain.anchors.insert(domain.anchors.end(), state.mean().begin(), state.mean().end());
       }
-      Domain& domain = file_.domains.emplace_back();
-      domain.name = vectors.name;
-      domain.layers = layers_of(d);
-      domain.anchors = make_anchors(vectors, file_.n_embd, 3);
     }
   }
   static std::vector<TokenId> prompt(int domain, int i) {
@@ -83,7 +79,7 @@ TEST_F(KnnTest, PromptsGetTheLayersOfTheirDomain) {
   KnnSelector selector = this->selector();
   EXPECT_TRUE(selector.wants_prompt_state());
   for (int d = 0; d < 3; ++d) {
-    for (int i = 10; i < 14; ++i) {  // prompts that made no anchor
+    for (int i = 10; i < 14; ++i) {
       const auto layers = selector.layers_for(state_of(prompt(d, i)));
       if (d == 0) {
         EXPECT_FALSE(layers.has_value()) << "nothing left out: not worth a draft";

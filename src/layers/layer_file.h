@@ -20,7 +20,7 @@
 
 namespace forerun {
 
-// How a set was found (layer_search.h).
+// How a set was found (tune/layer_search.h).
 struct LayerOrigin {
   std::string method;
   std::string objective;

@@ -9,8 +9,8 @@
 #include "core/error.h"
 #include "core/replace_file.h"
 #include "cost/draft_value.h"
+#include "layers/block_search.h"
 #include "layers/layer_json.h"
-#include "layers/layer_search.h"
 
 namespace forerun {
 namespace {
@@ -65,16 +65,15 @@ SwiftOptions with_kept_skip(SwiftOptions options) {
 // `first`: what to begin with.
 SubsetSearch make_search(const SwiftOptions& options, const Model& model,
                          const std::optional<LayerSet>& first = std::nullopt) {
-  const int n_layers = model.config().n_layers;
-  const LayerSearchOptions search{.method = is_published(options) ? "swift" : "neighbour",
-                                  .skip = options.skip,
-                                  .max_candidates = options.max_candidates,
-                                  .max_without_progress = options.max_without_progress};
+  const auto strategy = is_published(options) ? SubsetStrategy::kSwift : SubsetStrategy::kNeighbour;
+  BlockSearchOptions search{.skip = options.skip,
+                            .max_candidates = options.max_candidates,
+                            .max_without_progress = options.max_without_progress};
+  if (first) search.first_sets = {*first};
   // Scores are of other text now and then.
-  SubsetSearchOptions subset = subset_options(search, /*is_noisy=*/true);
+  SubsetSearchOptions subset = subset_options(strategy, search, /*is_noisy=*/true);
   if (is_published(options)) subset.good_score = options.good_agreement;
-  SubsetProblem problem = layer_problem(n_layers, search);
-  if (first) problem.first_sets = {skipped_by(*first)};
+  SubsetProblem problem = block_problem(model.config().n_layers, strategy, search);
   std::error_code ignored;
   if (options.state.empty() || !std::filesystem::exists(options.state, ignored)) {
     return SubsetSearch(std::move(problem), subset);

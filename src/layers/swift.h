@@ -10,7 +10,7 @@
 // its code has not. By default
 // ("neighbour") it is a small change of the best set, of any size, and its score is the
 // expected tokens per second: agreement against what drafting with it costs
-// (budget/draft_value.h). Then plain decoding is among the choices, and is what comes of a
+// (cost/draft_value.h). Then plain decoding is among the choices, and is what comes of a
 // model that can do without none of its blocks. It begins with the best of what KnapSpec's
 // programme gives with a few branches (knapspec.h): small changes of the whole model would lead
 // there too, but take hundreds of candidates.

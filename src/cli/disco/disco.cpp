@@ -10,8 +10,8 @@
 #include "cli/output.h"
 #include "cli/terminal/interrupt.h"
 #include "core/error.h"
-#include "disco/evaluation.h"
-#include "disco/training.h"
+#include "tune/disco/evaluation.h"
+#include "tune/disco/training.h"
 
 namespace forerun {
 namespace {

@@ -17,13 +17,13 @@
 #include "core/fingerprint.h"
 #include "core/stopwatch.h"
 #include "cost/known_costs.h"
-#include "disco/evaluation.h"
-#include "disco/training.h"
-#include "disco/tuning.h"
 #include "draft/methods.h"
-#include "engine/answer_timer.h"
 #include "plan/own_planner.h"
 #include "stopping/disco.h"
+#include "tune/answer_timer.h"
+#include "tune/disco/evaluation.h"
+#include "tune/disco/training.h"
+#include "tune/disco/tuning.h"
 
 namespace forerun {
 namespace {

@@ -9,13 +9,12 @@
 #include "cli/terminal/interrupt.h"
 #include "cli/terminal/progress.h"
 #include "core/error.h"
-#include "disco/answers.h"
 #include "layers/layer_file.h"
 
 namespace forerun {
 namespace {
 
-// Texts that are answered side by side.
+// At least so many texts are answered side by side.
 constexpr int kTogether = 8;
 
 LoadedModel load(const DiscoWorkOptions& options, const EngineOptions& engine) {
@@ -113,18 +112,13 @@ SamplingOptions DiscoWork::sampling(double temperature) const {
 
 std::vector<SearchText> DiscoWork::answers(const std::vector<std::vector<TokenId>>& prompts,
                                            double temperature, const std::string& what) {
-  Stepper stepper(*executor_, loaded_.vocabulary,
-                  {.n_slots = kTogether, .n_context = executor_->cells().n_free() / kTogether});
-  WorkProgress progress(what);
-  AnsweringOptions options;
-  options.generation.sampling = sampling(temperature);
-  options.generation.max_tokens = options_.texts.n_tokens;
-  options.progress = [&](double share) { progress.show(share); };
-  options.is_cancelled = [&] {
+  AnswerWork work{.what = what, .generation = greedy_options(options_.texts.n_tokens)};
+  work.generation.sampling = sampling(temperature);
+  work.is_cancelled = [] {
     check_interrupt();
     return false;
   };
-  return answer_prompts(stepper, prompts, options);
+  return shown_answers(*executor_, loaded_, prompts, work);
 }
 
 void DiscoWork::collect(const std::vector<SearchText>& texts, double temperature,

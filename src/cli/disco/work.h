@@ -12,9 +12,9 @@
 #include "api/draft_models.h"
 #include "cli/layers/texts.h"
 #include "cli/model_options.h"
-#include "disco/examples.h"
 #include "engine/loaded_model.h"
 #include "stopping/disco_classifier.h"
+#include "tune/disco/examples.h"
 
 namespace forerun {
 

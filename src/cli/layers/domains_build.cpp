@@ -15,10 +15,10 @@
 #include "cost/cost_file.h"
 #include "cost/pass_costs.h"
 #include "engine/loaded_model.h"
-#include "layers/domain_anchors.h"
 #include "layers/domain_file.h"
-#include "layers/layer_search.h"
 #include "prompts/prompts.h"
+#include "tune/domain_anchors.h"
+#include "tune/layer_search.h"
 
 namespace forerun {
 namespace {
@@ -158,7 +158,8 @@ std::vector<SearchText> texts_of(const std::string& domain, Executor& executor,
                                  const LoadedModel& loaded,
                                  const std::vector<std::vector<TokenId>>& prompts, int n_tokens) {
   std::vector<SearchText> texts =
-      shown_answers(executor, loaded, prompts, {.what = domain + ": answering", .n_tokens = n_tokens});
+      shown_answers(executor, loaded, prompts,
+                    {.what = domain + ": answering", .generation = greedy_options(n_tokens)});
   if (!texts.empty()) return texts;
   fail(ErrorCode::kInvalidArgument, "the model answers no prompt of {}: give others, or more (--texts)",
        domain);

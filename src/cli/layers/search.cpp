@@ -17,9 +17,9 @@
 #include "cost/cost_file.h"
 #include "cost/pass_costs.h"
 #include "draft/methods.h"
-#include "engine/measured_speed.h"
 #include "layers/layer_json.h"
 #include "pictures/layer_picture.h"
+#include "tune/measured_speed.h"
 
 namespace forerun {
 namespace {
@@ -122,9 +122,10 @@ void search(const SearchOptions& options) {
     found.is_interrupted |= InterruptGuard::take();
     return found.is_interrupted;
   };
-  std::vector<SearchText> texts = shown_answers(
-      executor, loaded, prompts,
-      {.what = "answering", .n_tokens = options.texts.n_tokens, .is_cancelled = is_interrupted});
+  std::vector<SearchText> texts = shown_answers(executor, loaded, prompts,
+                                                {.what = "answering",
+                                                 .generation = greedy_options(options.texts.n_tokens),
+                                                 .is_cancelled = is_interrupted});
   LayerOrigin how{.method = options.search.method,
                   .objective = options.is_measured() ? "measured" : "expected",
                   .n_texts = static_cast<int>(texts.size())};

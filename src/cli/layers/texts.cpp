@@ -58,12 +58,10 @@ std::vector<SearchText> shown_answers(Executor& executor, const LoadedModel& loa
                                       const std::vector<std::vector<TokenId>>& prompts,
                                       const AnswerWork& work) {
   WorkProgress progress(work.what);
-  return write_answers(
-      executor, prompts,
-      {.n_tokens = work.n_tokens,
-       .is_end = [&](TokenId token) { return loaded.vocabulary.is_end_of_generation(token); },
-       .progress = [&](double share) { progress.show(share); },
-       .is_cancelled = work.is_cancelled});
+  return answer_prompts(executor, loaded.vocabulary, prompts,
+                        {.generation = work.generation,
+                         .progress = [&](double share) { progress.show(share); },
+                         .is_cancelled = work.is_cancelled});
 }
 
 LayerSearchResult shown_search(LayerObjective& objective, int n_layers, LayerSearchOptions options,

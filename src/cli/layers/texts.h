@@ -11,8 +11,8 @@
 #include "engine/loaded_model.h"
 #include "gguf/gguf_file.h"
 #include "layers/layer_file.h"
-#include "layers/layer_search.h"
-#include "layers/search_text.h"
+#include "tune/answers.h"
+#include "tune/layer_search.h"
 
 namespace forerun {
 
@@ -33,10 +33,10 @@ std::vector<std::vector<TokenId>> prompts_of(const LoadedModel& loaded,
 
 struct AnswerWork {
   std::string what;  // "answering", in front of the line that shows how far it is
-  int n_tokens = 64;
+  GenerationOptions generation;
   std::function<bool()> is_cancelled = {};
 };
-// Answers as write_answers() has them, with a line that shows how far it is.
+// Answers as answer_prompts() has them, with a line that shows how far it is.
 std::vector<SearchText> shown_answers(Executor& executor, const LoadedModel& loaded,
                                       const std::vector<std::vector<TokenId>>& prompts,
                                       const AnswerWork& work);

@@ -6,8 +6,8 @@
 #include <functional>
 #include <span>
 
-#include "disco/examples.h"
 #include "stopping/disco_classifier.h"
+#include "tune/disco/examples.h"
 
 namespace forerun {
 

@@ -1,9 +1,10 @@
-#include "engine/answer_timer.h"
+#include "tune/answer_timer.h"
 
 #include <algorithm>
 
 #include "core/error.h"
 #include "engine/discard_guard.h"
+#include "tune/answers.h"
 
 namespace forerun {
 namespace {
@@ -55,8 +56,7 @@ double AnswerTimer::answer(const SearchText& text, int n_tokens, const Speculati
   Request request;
   request.prompt.assign(text.tokens.begin(),
                         text.tokens.begin() + static_cast<ptrdiff_t>(text.n_prompt));
-  request.options.sampling.temperature = 0;
-  request.options.max_tokens = n_tokens;
+  request.options = greedy_options(n_tokens);
   request.options.ignore_eos = true;
   const RequestId id = stepper_.submit(std::move(request), speculation);
   const DiscardGuard guard(stepper_, id);

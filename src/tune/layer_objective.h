@@ -7,9 +7,9 @@
 #include "cost/pass_costs.h"
 #include "layers/agreement.h"
 #include "layers/block_states.h"
-#include "layers/search_text.h"
 #include "model/executor.h"
 #include "model/layer_set.h"
+#include "tune/search_text.h"
 
 namespace forerun {
 

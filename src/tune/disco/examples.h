@@ -9,11 +9,11 @@
 #include <span>
 #include <vector>
 
-#include "layers/search_text.h"
 #include "model/executor.h"
 #include "model/layer_set.h"
 #include "sampling/sampler.h"
 #include "stopping/disco_features.h"
+#include "tune/search_text.h"
 
 namespace forerun {
 

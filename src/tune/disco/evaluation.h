@@ -4,8 +4,8 @@
 #include <array>
 #include <span>
 
-#include "disco/examples.h"
 #include "stopping/disco_classifier.h"
+#include "tune/disco/examples.h"
 
 namespace forerun {
 

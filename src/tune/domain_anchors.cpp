@@ -1,4 +1,4 @@
-#include "layers/domain_anchors.h"
+#include "tune/domain_anchors.h"
 
 #include <algorithm>
 #include <cmath>

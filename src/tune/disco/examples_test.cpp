@@ -1,35 +1,25 @@
-#include "disco/examples.h"
+#include "tune/disco/examples.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 
 #include "core/error.h"
-#include "engine/byte_model.h"
-#include "engine/loaded_model.h"
-#include "support/temp_dir.h"
+#include "engine/stepper_fixture.h"
+#include "tune/answers.h"
 
 namespace forerun {
 namespace {
 
-class ExamplesTest : public ::testing::Test {
+class ExamplesTest : public StepperTest {
  protected:
-  ExamplesTest() : loaded_(load()) {
-    texts_ = write_answers(executor_, {loaded_.vocabulary.tokenize("one two three")}, {.n_tokens = 50});
-  }
-
-  static LoadedModel load() {
-    const test::TempDir folder;
-    byte_model().write(folder.file("model.gguf"));
-    return load_model(folder.file("model.gguf"), {.name = "cpu", .n_threads = 1, .pin_threads = false});
-  }
   Sampler sampler(float temperature) const {
     SamplingOptions options;
     options.temperature = temperature;
     options.seed = 1;
-    return Sampler(options, loaded_.model->config().n_vocab);
+    return Sampler(options, loaded_->model->config().n_vocab);
   }
-  LayerSet full() const { return LayerSet::full(loaded_.model->config().n_layers); }
+  LayerSet full() const { return LayerSet::full(loaded_->model->config().n_layers); }
   LayerSet without_last_mlp() const {
     LayerSet layers = full();
     layers.set(mlp_block(layers.n_layers() - 1), false);
@@ -37,19 +27,19 @@ class ExamplesTest : public ::testing::Test {
   }
   std::vector<DiscoExample> collect(const ExampleDrafter& drafter, float temperature) {
     std::vector<DiscoExample> examples;
-    ExampleCollector(executor_, drafter).collect(texts_.front(), sampler(temperature), examples);
+    ExampleCollector(first_, drafter).collect(texts_.front(), sampler(temperature), examples);
     return examples;
   }
 
-  LoadedModel loaded_;
-  Executor executor_{loaded_.model, ExecutorOptions{.kv = {.n_cells = 1024}, .max_rows = 256}};
-  Executor second_{loaded_.model, ExecutorOptions{.kv = {.n_cells = 256}, .max_rows = 256}};
-  std::vector<SearchText> texts_;
+  Executor first_{loaded_->model, ExecutorOptions{.kv = {.n_cells = 1024}, .max_rows = 256}};
+  Executor second_{loaded_->model, ExecutorOptions{.kv = {.n_cells = 256}, .max_rows = 256}};
+  std::vector<SearchText> texts_ =
+      answer_prompts(first_, loaded_->vocabulary, {tokens("one two three")}, {.generation = greedy(50)});
 };
 
 TEST_F(ExamplesTest, TheSameModelIsAlwaysRight) {
-  for (Executor* drafter : {&executor_, &second_}) {
-    const int n_free = executor_.cells().n_free();
+  for (Executor* drafter : {&first_, &second_}) {
+    const int n_free = first_.cells().n_free();
     for (const float temperature : {0.0f, 0.8f}) {
       const auto examples = collect({.executor = drafter, .layers = full()}, temperature);
       // From the second of 50 tokens on.
@@ -59,7 +49,7 @@ TEST_F(ExamplesTest, TheSameModelIsAlwaysRight) {
         EXPECT_NEAR(examples[i].features.back(), std::log(2.0 + static_cast<double>(i)), 1e-5);
       }
     }
-    EXPECT_EQ(executor_.cells().n_free(), n_free);
+    EXPECT_EQ(first_.cells().n_free(), n_free);
     EXPECT_EQ(second_.cells().n_free(), 256);
   }
 }
@@ -97,7 +87,7 @@ TEST_F(ExamplesTest, SampledTokensHaveTheirChance) {
   };
   const auto draft = logits_of(second_, without_last_mlp());
   const Distribution q = choose.distribution(draft, {}, scratch);
-  const Distribution p = choose.distribution(logits_of(executor_, full()), {}, scratch);
+  const Distribution p = choose.distribution(logits_of(first_, full()), {}, scratch);
   double distance = 0;
   for (int32_t token = 0; token < choose.n_vocab(); ++token) {
     const auto probability = [&](const Distribution& d) {
@@ -112,11 +102,11 @@ TEST_F(ExamplesTest, SampledTokensHaveTheirChance) {
 }
 
 TEST_F(ExamplesTest, ATextThatDoesNotFitIsAnError) {
-  Executor small(loaded_.model, ExecutorOptions{.kv = {.n_cells = 32}, .max_rows = 32});
+  Executor small(loaded_->model, ExecutorOptions{.kv = {.n_cells = 32}, .max_rows = 32});
   const int n_free = small.cells().n_free();
   for (SearchText& text : texts_) text.tokens.resize(static_cast<size_t>(n_free) + 2, TokenId{1});
   std::vector<DiscoExample> examples;
-  ExampleCollector collector(executor_, {.executor = &small, .layers = full()});
+  ExampleCollector collector(first_, {.executor = &small, .layers = full()});
   EXPECT_THROW(collector.collect(texts_.front(), sampler(0), examples), Error);
   EXPECT_EQ(small.cells().n_free(), n_free);
 }

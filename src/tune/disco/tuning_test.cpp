@@ -1,4 +1,4 @@
-#include "disco/tuning.h"
+#include "tune/disco/tuning.h"
 
 #include <gtest/gtest.h>
 

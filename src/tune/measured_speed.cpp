@@ -1,4 +1,4 @@
-#include "engine/measured_speed.h"
+#include "tune/measured_speed.h"
 
 #include <algorithm>
 

@@ -1,5 +1,5 @@
 // Searches on a small model some of whose blocks do nothing: which, they must find out.
-#include "layers/layer_search.h"
+#include "tune/layer_search.h"
 
 #include <gtest/gtest.h>
 
@@ -13,53 +13,20 @@ namespace {
 class LayerSearchTest : public ::testing::Test {
  protected:
   std::vector<SearchText> texts(int n_texts, int n_tokens) {
-    std::vector<std::vector<TokenId>> prompts;
-    for (int i = 0; i < n_texts; ++i) prompts.push_back({TokenId{1}, TokenId{7 + i}, TokenId{90 - i}});
-    return write_answers(executor_, prompts, {.n_tokens = n_tokens});
+    std::vector<SearchText> texts;
+    for (int i = 0; i < n_texts; ++i) {
+      const test::WrittenText text(executor_, 0, n_tokens,
+                                   {TokenId{1}, TokenId{7 + i}, TokenId{90 - i}});
+      texts.push_back({.tokens = {text.text().begin(), text.text().end()}, .n_prompt = text.n_prompt()});
+      executor_.cells().remove(text.sequence());
+    }
+    return texts;
   }
 
   std::shared_ptr<const Model> model_ = test::load_planted_model();
   Executor executor_{model_, ExecutorOptions{.kv = {.n_cells = 1024}, .max_rows = 128}};
   const PassCosts costs_{test::planted_costs()};
 };
-
-TEST_F(LayerSearchTest, AnswersAreThoseOfPlainDecoding) {
-  const int n_free = executor_.cells().n_free();
-  const std::vector<SearchText> written = texts(4, 20);
-  EXPECT_EQ(executor_.cells().n_free(), n_free);
-  ASSERT_EQ(written.size(), 4u);
-  for (const SearchText& text : written) {
-    ASSERT_EQ(text.n_prompt, 3u);
-    ASSERT_EQ(text.tokens.size(), 23u);
-    const SequenceId alone = executor_.cells().create();
-    for (size_t i = text.n_prompt; i < text.tokens.size(); ++i) {
-      const auto n_read = static_cast<size_t>(executor_.cells().n_committed(alone));
-      const auto logits = executor_.read(alone, std::span(text.tokens).subspan(n_read, i - n_read));
-      ASSERT_EQ(argmax(logits.value()), text.tokens[i]) << i;
-    }
-    executor_.cells().remove(alone);
-  }
-}
-
-TEST_F(LayerSearchTest, AnswersEndWhereTheyShould) {
-  const std::vector<std::vector<TokenId>> prompts{{TokenId{1}, TokenId{7}}, {TokenId{1}, TokenId{9}}};
-  const auto all = write_answers(executor_, prompts, {.n_tokens = 30});
-  // A token that both have: at its first place they end; whoever begins with it is left out.
-  const TokenId end = all[0].tokens[2];
-  const auto ended = write_answers(
-      executor_, prompts, {.n_tokens = 30, .is_end = [&](TokenId token) { return token == end; }});
-  for (const SearchText& text : ended) {
-    EXPECT_EQ(std::count(text.tokens.begin() + 2, text.tokens.end(), end), 0);
-    EXPECT_GT(text.tokens.size(), text.n_prompt);
-  }
-  EXPECT_LT(ended.size(), 2u);
-  EXPECT_TRUE(write_answers(executor_, prompts, {.is_cancelled = [] { return true; }}).empty());
-  EXPECT_THROW(write_answers(executor_, {{}}), Error);
-  const std::vector<TokenId> longer(2000, TokenId{3});
-  const int n_free = executor_.cells().n_free();
-  EXPECT_THROW(write_answers(executor_, {longer}), Error);
-  EXPECT_EQ(executor_.cells().n_free(), n_free);
-}
 
 // In passes of few rows or many, and as each window alone has it.
 TEST_F(LayerSearchTest, AgreementIsThatOfAllTexts) {

@@ -1,4 +1,4 @@
-#include "disco/training.h"
+#include "tune/disco/training.h"
 
 #include <gtest/gtest.h>
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "engine/stepper.h"
-#include "layers/search_text.h"
+#include "tune/search_text.h"
 
 namespace forerun {
 

@@ -1,4 +1,4 @@
-#include "disco/evaluation.h"
+#include "tune/disco/evaluation.h"
 
 #include <algorithm>
 #include <cmath>

@@ -10,25 +10,21 @@
 //   swift      SWIFT's, as published: random sets of a fixed size, now and then a Bayesian step
 //   selfsd     Draft & Verify's, as published: a Bayesian step each time, sets of any size
 //
-// or KnapSpec's dynamic programme through the model's blocks (knapspec.h), for objectives that
+// or KnapSpec's dynamic programme through the model's blocks (layers/knapspec.h), for objectives that
 // have states: `knapspec`. Candidates are then the sets it gives, one for each weight.
-//
-// The first and the last layer are kept, but for `selfsd`, whose authors do not.
 //
 // A search is deterministic for a seed and an objective without noise. Not thread-safe.
 #pragma once
 
-#include <cstdint>
 #include <functional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "layers/layer_objective.h"
-#include "layers/search_text.h"
+#include "layers/block_search.h"
 #include "model/layer_set.h"
-#include "optimise/subset_search.h"
+#include "tune/layer_objective.h"
 
 namespace forerun {
 
@@ -39,15 +35,9 @@ struct LayerSearchProgress {
   int n_skipped = 0;  // blocks that the best set leaves out
 };
 
-struct LayerSearchOptions {
+struct LayerSearchOptions : BlockSearchOptions {
   std::string method = "knapspec";
-  double skip = 0.45;  // swift: the share of the blocks left out
-  double cap = 1.0;    // knapspec: the share of their weight that may be left out
-  int max_candidates = 1000;
-  int max_without_progress = 300;  // selfsd goes on to the last candidate
-  uint64_t seed = 1;
-  // Tried before all others: sets that were good for other text.
-  std::vector<LayerSet> first_sets = {};
+  double cap = 1.0;  // knapspec: the share of the blocks' weight that may be left out
   // Called after each candidate. May be empty.
   std::function<void(const LayerSearchProgress&)> progress = {};
   // Asked before each candidate; true ends the search with what it has. May be empty.
@@ -71,13 +61,5 @@ bool begins_with_quick_sets(std::string_view method);
 
 // The names of the methods.
 std::span<const std::string_view> layer_search_methods();
-
-// --- for searches that run beside something else ---
-
-// The items of a search are the model's blocks.
-SubsetProblem layer_problem(int n_layers, const LayerSearchOptions& options);
-SubsetSearchOptions subset_options(const LayerSearchOptions& options, bool is_noisy);
-LayerSet layers_without(const Subset& skipped);
-Subset skipped_by(const LayerSet& layers);
 
 }  // namespace forerun

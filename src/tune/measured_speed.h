@@ -1,19 +1,19 @@
 // What drafting with a set of layers is worth, by really drafting with it: Draft & Verify's
 // objective, tokens per second.
 //
-// Answers the texts' prompts again (engine/answer_timer.h) with the model drafting for itself, and
+// Answers the texts' prompts again (answer_timer.h) with the model drafting for itself, and
 // compares with plain decoding of the same, measured in the same process and again now and then:
 // machines drift.
 //
-// Noisy, and some hundred times as slow as ExpectedSpeed (layers/layer_objective.h), whose
+// Noisy, and some hundred times as slow as ExpectedSpeed (layer_objective.h), whose
 // model of what a pass costs it does not need.
 #pragma once
 
 #include <vector>
 
 #include "draft/model/layer_skipping.h"
-#include "engine/answer_timer.h"
-#include "layers/layer_objective.h"
+#include "tune/answer_timer.h"
+#include "tune/layer_objective.h"
 
 namespace forerun {
 

@@ -1,4 +1,4 @@
-#include "disco/examples.h"
+#include "tune/disco/examples.h"
 
 #include <algorithm>
 #include <cmath>

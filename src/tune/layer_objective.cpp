@@ -1,4 +1,4 @@
-#include "layers/layer_objective.h"
+#include "tune/layer_objective.h"
 
 #include <algorithm>
 
