@@ -130,6 +130,8 @@ def kill_builds(killer: Killer, n_kills: int) -> int:
 
     n_killed = n_ended = n_stores = 0
     while n_killed < n_kills:
+        if n_stores > 0 and n_killed == 0:
+            raise Lost("no run was killed: the library is not preloaded")
         store = killer.folder / f"built-{n_stores}"
         n_stores += 1
         must: set = set()
@@ -158,6 +160,8 @@ def kill_live_runs(killer: Killer, n_kills: int) -> int:
     """Answers that go to a live datastore, until so many runs were killed. How many ended by themselves."""
     n_killed = n_ended = n_stores = 0
     while n_killed < n_kills:
+        if n_stores > 0 and n_killed == 0:
+            raise Lost("no run was killed: the library is not preloaded")
         store = killer.folder / f"live-{n_stores}"
         n_stores += 1
         must: set = set()

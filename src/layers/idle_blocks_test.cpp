@@ -60,13 +60,12 @@ TEST_F(IdleBlocksTest, WaitsForAFewStepsAtMost) {
   IdleBlockCheck idle_blocks(*executor_, costs_);
   const WrittenText text(*executor_, 1.0f, 60);
   TimeShare none(0.0), little(1e-9);
-  std::optional<Stopwatch> last;
-  for (int i = 0; i < 20; ++i) little.begin_step(last);
+  for (int i = 0; i < 20; ++i) little.begin_step(i == 0);
   EXPECT_FALSE(idle_blocks.promises_much(text, little));
   for (int i = 0; i < 20; ++i) {
-    little.begin_step(last);
-    none.begin_step(last);
-    none.begin_step(last);
+    little.begin_step(i == 0);
+    none.begin_step(i == 0);
+    none.begin_step(i == 0);
   }
   EXPECT_FALSE(idle_blocks.promises_much(text, none)) << "no time is to be used";
   EXPECT_TRUE(idle_blocks.promises_much(text, little));

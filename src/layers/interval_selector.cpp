@@ -12,8 +12,10 @@ namespace {
 // no longer its prompt's.
 constexpr int kFirstLook = 6;
 constexpr size_t kRecentSteps = 5;
-// Looks in vain make the next ones rarer, by so many times at most.
+// Looks in vain make the next ones rarer, by so many times at most; and while there is no plan, looks
+// may take this part of what they may take otherwise.
 constexpr int kMaxDoublings = 6;
+constexpr double kVainPart = 0.2;
 
 }  // namespace
 
@@ -29,7 +31,7 @@ class IntervalSelector::Chooser final : public RequestLayers {
       : selector_(selector), request_(request) {}
 
   std::optional<DraftPlan> plan() override {
-    selector_.time_.begin_step(last_step_);
+    selector_.time_.begin_step(n_steps_ == 0);
     if (selector_.n_pause_ > 0) --selector_.n_pause_;
     if (n_steps_ >= n_until_look_ && selector_.n_pause_ == 0) look();
     sizes_[static_cast<size_t>(n_steps_++) % kRecentSteps] = request_.text().size();
@@ -41,7 +43,10 @@ class IntervalSelector::Chooser final : public RequestLayers {
   void look() {
     const double expected = std::max(selector_.last_look_seconds_,
                                      selector_.look_seconds(static_cast<int>(request_.text().size())));
-    if (!selector_.time_.allows(expected) && !selector_.promises_much(request_, selector_.time_)) return;
+    const double part = selector_.plan(static_cast<int>(request_.text().size())) ? 1 : kVainPart;
+    if (!selector_.time_.allows(expected, part) && !selector_.promises_much(request_, selector_.time_)) {
+      return;
+    }
     const size_t oldest = sizes_[static_cast<size_t>(n_steps_) % kRecentSteps];
     const Stopwatch watch;
     bool has_looked = false;
@@ -56,7 +61,6 @@ class IntervalSelector::Chooser final : public RequestLayers {
 
   IntervalSelector& selector_;
   const RequestView& request_;
-  std::optional<Stopwatch> last_step_;
   int n_steps_ = 0;
   int n_until_look_ = kFirstLook;
   std::array<size_t, kRecentSteps> sizes_{};  // of the text at the last steps

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string_view>
+#include <utility>
 
 #include "core/error.h"
 #include "core/replace_file.h"
@@ -104,7 +105,7 @@ class SwiftSelector::Chooser final : public RequestLayers {
       : selector_(selector), tokens_{.request = &request} {}
 
   std::optional<DraftPlan> plan() override {
-    selector_.time_.begin_step(last_step_);
+    selector_.time_.begin_step(std::exchange(is_first_step_, false));
     const size_t n_text = tokens_.request->text().size();
     const bool has_window = tokens_.end > static_cast<size_t>(selector_.options_.window) + 1;
     if (is_published(selector_.options_) || !has_window || n_text > tokens_.end + kSameWindow) {
@@ -120,7 +121,7 @@ class SwiftSelector::Chooser final : public RequestLayers {
  private:
   SwiftSelector& selector_;
   Tokens tokens_;
-  std::optional<Stopwatch> last_step_;
+  bool is_first_step_ = true;
 };
 
 SwiftSelector::SwiftSelector(const SwiftOptions& options, Executor& executor, const PassCosts& costs,

@@ -14,26 +14,28 @@ class TimeShare {
   // Of the time; 1: no limit.
   explicit TimeShare(double share) : share_(share) {}
 
-  // A request begins a step; the time since the one before it counts. `last` is the request's
-  // own, empty at first: what reading its prompt took is none of this.
-  void begin_step(std::optional<Stopwatch>& last) {
-    if (last) all_seconds_ += std::min(last->seconds(), kLongestStep);
-    last.emplace();
+  // A request begins a step; the time since the one before it counts, once for all requests that make
+  // it together. What reading a prompt took, before a request's first step, is none of this.
+  void begin_step(bool is_first) {
+    if (!is_first && last_) all_seconds_ += std::min(last_->seconds(), kLongestStep);
+    last_.emplace();
     ++n_steps_;
   }
   // Whether requests made so many steps; never where no time is to be used.
   bool has_seen(int n_steps) const { return share_ > 0 && n_steps_ >= n_steps; }
-  bool allows(double seconds) const {
-    return share_ >= 1 || used_seconds_ + seconds <= share_ * all_seconds_;
+  // `part`: of the share, may be all that is used.
+  bool allows(double seconds, double part = 1) const {
+    return share_ >= 1 || used_seconds_ + seconds <= part * share_ * all_seconds_;
   }
   void use(double seconds) { used_seconds_ += seconds; }
 
  private:
-  // Longer between two steps of a request, and it did not run.
+  // Longer between two steps, and no request ran.
   static constexpr double kLongestStep = 5.0;
 
   double share_;
-  double all_seconds_ = 0;  // of requests, what was used included
+  std::optional<Stopwatch> last_;  // since the last step of any request
+  double all_seconds_ = 0;         // of requests, what was used included
   double used_seconds_ = 0;
   int64_t n_steps_ = 0;
 };

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <numeric>
 
 namespace forerun {
 namespace {
@@ -25,17 +26,31 @@ constexpr int kMaxPause = 1024;
 constexpr double kStake = 0.05;
 constexpr double kKnownTokens = 16;
 
-using Coverage = std::array<double, kMostTokens>;
+// The rows that the slope of their cost is taken from.
+constexpr int kSlopeRows = 8;
 
-// The chance that the text takes one of the proposals so many levels below `node`.
-void add_coverage(const ProposedTree& proposed, std::span<const double> chances, int32_t node, int level,
-                  Coverage& covered) {
-  if (level >= kMostTokens) return;
-  for (int32_t child = proposed.tree.first_child(node); child != DraftTree::kNone;
-       child = proposed.tree.next_sibling(child)) {
-    covered[static_cast<size_t>(level)] += chances[static_cast<size_t>(child)];
-    add_coverage(proposed, chances, child, level + 1, covered);
+// What texts propose, level by level, of what is worth verifying.
+struct TextLevels {
+  std::array<double, kMostTokens> chance = {};  // that the text takes one of the level's nodes
+  std::array<int, kMostTokens> n_nodes = {};
+
+  // All levels below `node` whose nodes are taken with a chance of `least` or more.
+  void add(const ProposedTree& proposed, std::span<const double> chances, int32_t node, double least,
+           size_t level = 0) {
+    if (level >= kMostTokens) return;
+    for (int32_t child = proposed.tree.first_child(node); child != DraftTree::kNone;
+         child = proposed.tree.next_sibling(child)) {
+      if (chances[static_cast<size_t>(child)] < least) continue;
+      chance[level] += chances[static_cast<size_t>(child)];
+      ++n_nodes[level];
+      add(proposed, chances, child, least, level + 1);
+    }
   }
+};
+
+// How likely a model's token is right where one of a text is: text that is easy for one is so for both.
+double both_right(double chance) {
+  return (1 + chance) / 2;
 }
 
 }  // namespace
@@ -157,31 +172,41 @@ std::optional<ModelChoice::Offer> ModelChoice::best_offer(RequestPlan& request, 
   return best ? std::move(best) : std::move(trial);
 }
 
-// The most that any number of further tokens brings, in tokens: what they are likely to add to the
-// text beside what is proposed there already, less what their time is worth. Where several requests
-// share the pass, all of them are thought to draft alike.
+// The most that any number of further tokens brings, in tokens, against verifying what texts propose
+// there and drafting none. On each level the draft's token is verified beside what texts propose or in
+// its place, whichever pays more. Where several requests share the pass, all of them are thought to
+// draft alike.
 double ModelChoice::gain_of(const Offer& offer, const RequestPlan& request, const PassWorth& worth,
                             int n_most, Beside beside) const {
   const ProposedTree& proposed = request.proposed;
   const int32_t end = proposed.spine.empty() ? kRoot : proposed.spine.back();
   const int depth = proposed.tree.depth(end);
-  const double reached = end == kRoot ? 1 : request.chances[static_cast<size_t>(end)];
-  Coverage covered{};
-  if (beside == Beside::kTexts) add_coverage(proposed, request.chances, end, 0, covered);
-  const AcceptanceModel::Ahead ahead = acceptance_.ahead(proposed, offer.model, request.acceptance);
   const int n = worth.n_requests;
   const auto pass_seconds = [&](int n_tokens) {
     return costs_.rows(worth.n_rows + n * n_tokens) / n +
            costs_.attention(n_tokens + 1, request.n_context());
   };
   const double margin = end == kRoot ? kStartMargin : 1;
-  const double before = pass_seconds(depth);
-  double best = -1, added = 0, chance = reached;
+  const double price = margin * worth.tokens_per_second;
+  const double row = price * (pass_seconds(depth + kSlopeRows) - pass_seconds(depth)) / kSlopeRows;
+  TextLevels texts;
+  if (beside == Beside::kTexts) texts.add(proposed, request.chances, end, row);
+  int n_rows = depth + std::accumulate(texts.n_nodes.begin(), texts.n_nodes.end(), 0);
+  const double without = pass_seconds(n_rows);
+  const AcceptanceModel::Ahead ahead = acceptance_.ahead(proposed, offer.model, request.acceptance);
+  double chance = end == kRoot ? 1 : request.chances[static_cast<size_t>(end)];
+  double best = -1, added = 0;
   for (int k = 1; k <= n_most; ++k) {
+    const auto level = static_cast<size_t>(k - 1);
+    const double text = texts.chance[level];
     chance *= k == 1 ? ahead.next : ahead.later;
-    added += std::max(0.0, chance - covered[static_cast<size_t>(k - 1)]);
-    const double seconds = k * offer.token_seconds + pass_seconds(depth + k) - before;
-    best = std::max(best, added - margin * worth.tokens_per_second * seconds);
+    const double instead = std::max(0.0, chance - text);
+    const double besides = chance - text * both_right(chance);
+    const bool keeps_texts = besides - instead > row * texts.n_nodes[level];
+    added += keeps_texts ? besides : instead;
+    n_rows += keeps_texts ? 1 : instead > 0 ? 1 - texts.n_nodes[level] : 0;
+    const double seconds = k * offer.token_seconds + pass_seconds(n_rows) - without;
+    best = std::max(best, added - price * seconds);
   }
   return best;
 }

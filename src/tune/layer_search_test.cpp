@@ -147,7 +147,7 @@ TEST_F(LayerSearchTest, RefusesWhatMakesNoSense) {
   LayerSearchOptions options;
   options.method = "guess";
   EXPECT_THROW(search_layers(objective, test::kPlantedLayers, options), Error);
-  EXPECT_THROW(search_layers(objective, 2, {}), Error) << "nothing may be left out";
+  EXPECT_THROW(search_layers(objective, 2, LayerSearchOptions()), Error) << "nothing may be left out";
 }
 
 }  // namespace
