@@ -4,7 +4,7 @@
 #include <array>
 #include <cmath>
 
-#include "core/check.h"
+#include "plan/logistic.h"
 
 namespace forerun {
 namespace {
@@ -13,22 +13,11 @@ namespace {
 constexpr double kFirstRate = 0.12;
 constexpr double kRateMemory = 8;
 constexpr double kSlowestRate = 0.01;
-constexpr double kMostSeen = 1e6;
 // The same for a request's own weight, which fades.
 constexpr double kBiasRate = 0.06;
 constexpr double kBiasKept = 0.99;
-// Nothing is certain: without this a lucky streak would draft to the limit.
-constexpr double kMaxChance = 0.985;
 // Until something is known, shares of what was seen are taken for this much too high.
 constexpr double kScoreTrust = 0.8;
-
-double logit(double chance) {
-  const double clamped = std::clamp(chance, 1e-3, 1 - 1e-3);
-  return std::log(clamped / (1 - clamped));
-}
-double sigmoid(double x) {
-  return 1 / (1 + std::exp(-x));
-}
 
 // What is known of a node's parent's continuations: texts propose it and no model was asked; both;
 // a model alone proposes it.
@@ -50,10 +39,7 @@ constexpr size_t kByMatch = kByProbability + kKinds * kProbabilityBins;
 constexpr size_t kBySeen = kByMatch + kKinds * kMatchBins;
 constexpr size_t kByRank = kBySeen + kKinds * kSeenBins;
 constexpr size_t kByDepth = kByRank + kKinds * kRankBins;
-// Of what a model has yet to draft: behind the text, later on, and by the token before it.
-constexpr size_t kAhead = kByDepth + kKinds * kDepthBins;
-constexpr size_t kAheadBins = 2 + kProbabilityBins;
-constexpr size_t kWeights = kAhead + kMaxModelDrafters * kAheadBins;
+constexpr size_t kWeights = kByDepth + kKinds * kDepthBins;
 
 size_t share_bin(double share) {
   return static_cast<size_t>(std::ranges::lower_bound(kShares, share) - kShares.begin());
@@ -136,12 +122,6 @@ AcceptanceModel::AcceptanceModel() : weights_(kWeights) {
     for (const Kind kind : {kBoth, kModelAlone}) {
       weights_[kByProbability + kind * kProbabilityBins + bin].value = logit(middle);
     }
-    for (size_t model = 0; model < kMaxModelDrafters; ++model) {
-      weights_[kAhead + model * kAheadBins + 2 + bin].value = logit(0.3 + 0.5 * middle);
-    }
-  }
-  for (size_t model = 0; model < kMaxModelDrafters; ++model) {
-    for (const size_t which : {0, 1}) weights_[kAhead + model * kAheadBins + which].value = logit(0.7);
   }
 }
 
@@ -198,24 +178,6 @@ void AcceptanceModel::estimate(const DraftTree& tree, const RequestAcceptance& r
   }
 }
 
-AcceptanceModel::Ahead AcceptanceModel::ahead(const ProposedTree& proposed, size_t model,
-                                              const RequestAcceptance& request) const {
-  const size_t first = kAhead + model * kAheadBins;
-  size_t next = first;
-  if (!proposed.spine.empty()) {
-    next += 2 + probability_bin(proposed.tree[proposed.spine.back()].probability);
-  }
-  const auto chance_at = [&](size_t weight) {
-    return std::min(sigmoid(weights_[weight].value + request.model_bias_), kMaxChance);
-  };
-  return {.next = chance_at(next), .later = chance_at(first + 1)};
-}
-
-double AcceptanceModel::n_known(size_t model) const {
-  const size_t first = kAhead + model * kAheadBins;
-  return weights_[first].n_seen + weights_[first + 1].n_seen;
-}
-
 void AcceptanceModel::propose(const ProposedTree& proposed, RequestAcceptance& request) {
   if (proposed.tree.empty()) return;  // what was proposed before may still come
   request.proposed_ = proposed;
@@ -248,27 +210,15 @@ void AcceptanceModel::observe_children(TokenId token, RequestAcceptance& request
   request.model_bias_ = kBiasKept * request.model_bias_ + kBiasRate * model_error;
 }
 
-// What was to be expected of the spine's next token before it was drafted.
+// What could be expected of the spine's next token before it was drafted.
 void AcceptanceModel::observe_spine(TokenId token, RequestAcceptance& request) {
   const auto& [tree, spine, model] = request.proposed_;
   const auto at = static_cast<size_t>(tree.depth(request.at_));
   if (at >= spine.size() || (at > 0 && spine[at - 1] != request.at_)) return;
   const bool is_taken = tree[spine[at]].token == token;
-  const size_t first = kAhead + model * kAheadBins;
-  if (at > 0) {
-    learn_next(first + 1, request.model_bias_, is_taken);
-    learn_next(first + 2 + probability_bin(tree[spine[at - 1]].probability), request.model_bias_,
-               is_taken);
-  } else {
-    learn_next(first, request.model_bias_, is_taken);
-  }
-}
-
-void AcceptanceModel::learn_next(size_t weight, double bias, bool is_taken) {
-  Weight& known = weights_[weight];
-  const double rate = std::max(0.03, 1 / (1 + known.n_seen / 4));
-  known.value += rate * ((is_taken ? 1 : 0) - sigmoid(known.value + bias));
-  known.n_seen = std::min(known.n_seen + 1, kMostSeen);
+  const DraftedBehind behind =
+      at == 0 ? DraftedBehind::kText : behind_token(tree[spine[at - 1]].probability);
+  chains_[model].observe(behind, tree[spine[at]].probability, is_taken);
 }
 
 std::vector<float> AcceptanceModel::learnt() const {
@@ -277,14 +227,19 @@ std::vector<float> AcceptanceModel::learnt() const {
     numbers.push_back(static_cast<float>(weight.value));
     numbers.push_back(static_cast<float>(weight.n_seen));
   }
+  for (const ChainRecord& chain : chains_) chain.add_to(numbers);
   return numbers;
 }
 
 bool AcceptanceModel::restore(std::span<const float> learnt) {
-  if (learnt.size() != 2 * weights_.size()) return false;
+  const size_t n_weights = 2 * weights_.size();
+  if (learnt.size() != n_weights + kMaxModelDrafters * ChainRecord::kNumbers) return false;
   if (!std::ranges::all_of(learnt, [](float x) { return std::isfinite(x); })) return false;
   for (size_t i = 0; i < weights_.size(); ++i) {
     weights_[i] = {.value = learnt[2 * i], .n_seen = std::max(0.0f, learnt[2 * i + 1])};
+  }
+  for (size_t i = 0; i < chains_.size(); ++i) {
+    chains_[i].restore(learnt.subspan(n_weights + i * ChainRecord::kNumbers, ChainRecord::kNumbers));
   }
   return true;
 }

@@ -15,11 +15,13 @@
 // Not thread-safe.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <span>
 #include <vector>
 
 #include "core/ids.h"
+#include "plan/chain_outlook.h"
 #include "tree/draft_tree.h"
 
 namespace forerun {
@@ -63,15 +65,12 @@ class AcceptanceModel {
   // That it takes each node of `tree`, parents before children.
   void estimate(const DraftTree& tree, const RequestAcceptance& request,
                 std::vector<double>& chances) const;
-  // That it takes a token which a model has yet to draft, if it comes to the end of the spine: the next
-  // one, and each of those after that.
-  struct Ahead {
-    double next;
-    double later;
-  };
-  Ahead ahead(const ProposedTree& proposed, size_t model, const RequestAcceptance& request) const;
+  // What a model has yet to draft for the request.
+  ChainOutlook outlook(size_t model, const RequestAcceptance& request) const {
+    return chains_[model].outlook(request.model_bias_);
+  }
   // How many tokens of this model were compared with the text's.
-  double n_known(size_t model) const;
+  double n_known(size_t model) const { return chains_[model].n_seen(); }
 
   // The request's text stands at the root of the tree.
   static void propose(const ProposedTree& proposed, RequestAcceptance& request);
@@ -92,7 +91,6 @@ class AcceptanceModel {
   Features features_of(const DraftTree& tree, int32_t node) const;
   double chance_of(const Features& features, double bias) const;
   void learn(const Features& features, double error);
-  void learn_next(size_t weight, double bias, bool is_taken);
   void observe_children(TokenId token, RequestAcceptance& request);
   void observe_spine(TokenId token, RequestAcceptance& request);
   double bias_of(const DraftNode& node, const RequestAcceptance& request) const {
@@ -100,6 +98,7 @@ class AcceptanceModel {
   }
 
   std::vector<Weight> weights_;
+  std::array<ChainRecord, kMaxModelDrafters> chains_;
 };
 
 }  // namespace forerun

@@ -155,9 +155,14 @@ TEST(AcceptanceModel, LearnsWhatAModelsProbabilitiesMean) {
   model.estimate(drafted(0.6, 0.6).tree, request, unsure);
   EXPECT_GT(sure[1], 0.85);
   EXPECT_LT(unsure[1], 0.5);
-  ProposedTree after_sure = drafted(0.99, 0.99), after_unsure = drafted(0.6, 0.6);
-  EXPECT_GT(model.ahead(after_sure, 0, request).next, model.ahead(after_unsure, 0, request).next + 0.3);
-  EXPECT_GT(model.ahead({}, 0, request).next, 0.8) << "the first token was always right";
+  const ChainOutlook outlook = model.outlook(0, request);
+  const auto share_of_unsure = [&](DraftedBehind behind) {
+    return outlook.shares[static_cast<size_t>(behind)][2];
+  };
+  EXPECT_LT(share_of_unsure(DraftedBehind::kSureToken), 0.1);
+  EXPECT_NEAR(share_of_unsure(DraftedBehind::kText), 0.5, 0.1);
+  EXPECT_GT(share_of_unsure(DraftedBehind::kUnsureToken), 0.9);
+  EXPECT_GT(outlook.chances[5], outlook.chances[2] + 0.2);
   EXPECT_EQ(model.n_known(0), 600);
   EXPECT_EQ(model.n_known(1), 0) << "of the other model nothing is known";
 }

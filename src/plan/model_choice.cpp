@@ -1,15 +1,13 @@
 #include "plan/model_choice.h"
 
 #include <algorithm>
-#include <array>
-#include <numeric>
 
 namespace forerun {
 namespace {
 
 // So many further tokens are looked at: before a draft, and behind each of its tokens. The cost of
 // rows has steps, so that one more token may not pay where three do.
-constexpr int kMostTokens = 16;
+constexpr int kMostTokens = kMostLevels;
 constexpr int kFewTokens = 6;
 // How much more than it costs a draft must bring to be begun: estimates are rough.
 constexpr double kStartMargin = 1.05;
@@ -29,28 +27,18 @@ constexpr double kKnownTokens = 16;
 // The rows that the slope of their cost is taken from.
 constexpr int kSlopeRows = 8;
 
-// What texts propose, level by level, of what is worth verifying.
-struct TextLevels {
-  std::array<double, kMostTokens> chance = {};  // that the text takes one of the level's nodes
-  std::array<int, kMostTokens> n_nodes = {};
-
-  // All levels below `node` whose nodes are taken with a chance of `least` or more.
-  void add(const ProposedTree& proposed, std::span<const double> chances, int32_t node, double least,
-           size_t level = 0) {
-    if (level >= kMostTokens) return;
-    for (int32_t child = proposed.tree.first_child(node); child != DraftTree::kNone;
-         child = proposed.tree.next_sibling(child)) {
-      if (chances[static_cast<size_t>(child)] < least) continue;
-      chance[level] += chances[static_cast<size_t>(child)];
-      ++n_nodes[level];
-      add(proposed, chances, child, least, level + 1);
-    }
+// All levels below `node` whose nodes are taken with a chance of `least` or more.
+void add_levels(const ProposedTree& proposed, std::span<const double> chances, int32_t node,
+                double least, TextLevels& levels, size_t level = 0) {
+  if (level >= kMostTokens) return;
+  for (int32_t child = proposed.tree.first_child(node); child != DraftTree::kNone;
+       child = proposed.tree.next_sibling(child)) {
+    const double chance = chances[static_cast<size_t>(child)];
+    if (chance < least) continue;
+    levels.chance[level] += chance;
+    ++levels.n_nodes[level];
+    add_levels(proposed, chances, child, least, levels, level + 1);
   }
-};
-
-// How likely a model's token is right where one of a text is: text that is easy for one is so for both.
-double both_right(double chance) {
-  return (1 + chance) / 2;
 }
 
 }  // namespace
@@ -172,43 +160,29 @@ std::optional<ModelChoice::Offer> ModelChoice::best_offer(RequestPlan& request, 
   return best ? std::move(best) : std::move(trial);
 }
 
-// The most that any number of further tokens brings, in tokens, against verifying what texts propose
-// there and drafting none. On each level the draft's token is verified beside what texts propose or in
-// its place, whichever pays more. Where several requests share the pass, all of them are thought to
-// draft alike.
+// In tokens: what drafting on brings beside what texts propose, less what it costs. Where several
+// requests share the pass, all of them are thought to draft alike.
 double ModelChoice::gain_of(const Offer& offer, const RequestPlan& request, const PassWorth& worth,
                             int n_most, Beside beside) const {
   const ProposedTree& proposed = request.proposed;
-  const int32_t end = proposed.spine.empty() ? kRoot : proposed.spine.back();
-  const int depth = proposed.tree.depth(end);
-  const int n = worth.n_requests;
+  const bool is_begun = !proposed.spine.empty();
+  const int32_t end = is_begun ? proposed.spine.back() : kRoot;
   const auto pass_seconds = [&](int n_tokens) {
-    return costs_.rows(worth.n_rows + n * n_tokens) / n +
+    return costs_.rows(worth.n_rows + worth.n_requests * n_tokens) / worth.n_requests +
            costs_.attention(n_tokens + 1, request.n_context());
   };
-  const double margin = end == kRoot ? kStartMargin : 1;
-  const double price = margin * worth.tokens_per_second;
-  const double row = price * (pass_seconds(depth + kSlopeRows) - pass_seconds(depth)) / kSlopeRows;
+  const int depth = proposed.tree.depth(end);
+  const double price = (is_begun ? 1 : kStartMargin) * worth.tokens_per_second;
+  const ChainPrices prices{
+      .token = price * offer.token_seconds,
+      .row = price * (pass_seconds(depth + kSlopeRows) - pass_seconds(depth)) / kSlopeRows};
   TextLevels texts;
-  if (beside == Beside::kTexts) texts.add(proposed, request.chances, end, row);
-  int n_rows = depth + std::accumulate(texts.n_nodes.begin(), texts.n_nodes.end(), 0);
-  const double without = pass_seconds(n_rows);
-  const AcceptanceModel::Ahead ahead = acceptance_.ahead(proposed, offer.model, request.acceptance);
-  double chance = end == kRoot ? 1 : request.chances[static_cast<size_t>(end)];
-  double best = -1, added = 0;
-  for (int k = 1; k <= n_most; ++k) {
-    const auto level = static_cast<size_t>(k - 1);
-    const double text = texts.chance[level];
-    chance *= k == 1 ? ahead.next : ahead.later;
-    const double instead = std::max(0.0, chance - text);
-    const double besides = chance - text * both_right(chance);
-    const bool keeps_texts = besides - instead > row * texts.n_nodes[level];
-    added += keeps_texts ? besides : instead;
-    n_rows += keeps_texts ? 1 : instead > 0 ? 1 - texts.n_nodes[level] : 0;
-    const double seconds = k * offer.token_seconds + pass_seconds(n_rows) - without;
-    best = std::max(best, added - price * seconds);
-  }
-  return best;
+  if (beside == Beside::kTexts) add_levels(proposed, request.chances, end, prices.row, texts);
+  const DraftedBehind behind =
+      is_begun ? behind_token(proposed.tree[end].probability) : DraftedBehind::kText;
+  const double reached = is_begun ? request.chances[static_cast<size_t>(end)] : 1;
+  return value_of_drafting(acceptance_.outlook(offer.model, request.acceptance), behind, reached, texts,
+                           prices, n_most);
 }
 
 bool ModelChoice::may_read(const Offer& offer, const RequestPlan& request,

@@ -1,0 +1,145 @@
+#include "plan/chain_outlook.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "core/check.h"
+#include "plan/logistic.h"
+
+namespace forerun {
+namespace {
+
+constexpr std::array<double, kSurenessBins - 1> kBinEnds = {0.3, 0.6, 0.85, 0.95, 0.99};
+constexpr size_t kFirstSureBin = 3;
+// What is taken for true until something is known: as many tokens as this were seen.
+constexpr ChainOutlook::Bins kFirstChances = {0.2, 0.45, 0.72, 0.88, 0.95, 0.98};
+constexpr ChainOutlook::Bins kFirstShares = {0.1, 0.13, 0.15, 0.13, 0.17, 0.32};
+constexpr double kFirstTokens = 3;
+// How fast what is known follows.
+constexpr double kShareKept = 0.98;
+constexpr double kSlowestChainRate = 0.03;
+constexpr double kChainRateMemory = 4;
+
+size_t bin_of(double probability) {
+  return static_cast<size_t>(std::ranges::upper_bound(kBinEnds, probability) - kBinEnds.begin());
+}
+DraftedBehind behind_bin(size_t bin) {
+  return bin >= kFirstSureBin ? DraftedBehind::kSureToken : DraftedBehind::kUnsureToken;
+}
+
+// How likely a model's token is right where one of a text is: text that is easy for one is so for both.
+double both_right(double chance) {
+  return (1 + chance) / 2;
+}
+
+// Of a level whose drafted token the text takes with this chance.
+double value_of_level(double chance, double text, int n_text, double row) {
+  const double instead = chance - text - row * (1 - n_text);
+  const double besides = chance - text * both_right(chance) - row;
+  return std::max({0.0, instead, besides});
+}
+
+// A function of the chance that the text comes to a token, between 0 and 1.
+class ByChance {
+ public:
+  static constexpr size_t kPoints = 9;
+  static double at(size_t point) { return static_cast<double>(point) / (kPoints - 1); }
+  double& operator[](size_t point) { return values_[point]; }
+  double operator()(double chance) const {
+    const double place = chance * (kPoints - 1);
+    const size_t below = std::min(kPoints - 2, static_cast<size_t>(place));
+    const double part = place - static_cast<double>(below);
+    return (1 - part) * values_[below] + part * values_[below + 1];
+  }
+
+ private:
+  std::array<double, kPoints> values_ = {};
+};
+
+}  // namespace
+
+DraftedBehind behind_token(double probability) {
+  return behind_bin(bin_of(probability));
+}
+
+ChainRecord::ChainRecord() {
+  for (size_t bin = 0; bin < kSurenessBins; ++bin) {
+    logits_[bin] = logit(kFirstChances[bin]);
+    for (auto& counts : counts_) counts[bin] = kFirstTokens * kFirstShares[bin];
+  }
+}
+
+ChainOutlook ChainRecord::outlook(double bias) const {
+  ChainOutlook outlook;
+  for (size_t behind = 0; behind < kDraftedBehind; ++behind) {
+    const auto& counts = counts_[behind];
+    const double all = std::accumulate(counts.begin(), counts.end(), 0.0);
+    for (size_t bin = 0; bin < kSurenessBins; ++bin) outlook.shares[behind][bin] = counts[bin] / all;
+  }
+  for (size_t bin = 0; bin < kSurenessBins; ++bin) {
+    outlook.chances[bin] = std::min(kMaxChance, sigmoid(logits_[bin] + bias));
+  }
+  return outlook;
+}
+
+void ChainRecord::observe(DraftedBehind behind, double probability, bool is_right) {
+  const size_t bin = bin_of(probability);
+  auto& counts = counts_[static_cast<size_t>(behind)];
+  for (double& count : counts) count *= kShareKept;
+  counts[bin] += 1;
+  const double rate = std::max(kSlowestChainRate, 1 / (1 + n_seen_[bin] / kChainRateMemory));
+  logits_[bin] += rate * ((is_right ? 1 : 0) - sigmoid(logits_[bin]));
+  n_seen_[bin] = std::min(n_seen_[bin] + 1, kMostSeen);
+}
+
+double ChainRecord::n_seen() const {
+  return std::accumulate(n_seen_.begin(), n_seen_.end(), 0.0);
+}
+
+void ChainRecord::add_to(std::vector<float>& numbers) const {
+  for (const auto& counts : counts_) {
+    for (const double count : counts) numbers.push_back(static_cast<float>(count));
+  }
+  for (const double value : logits_) numbers.push_back(static_cast<float>(value));
+  for (const double n : n_seen_) numbers.push_back(static_cast<float>(n));
+}
+
+void ChainRecord::restore(std::span<const float> numbers) {
+  CHECK(numbers.size() == kNumbers);
+  auto next = numbers.begin();
+  for (auto& counts : counts_) {
+    for (double& count : counts) count = std::max(1e-3f, *next++);
+  }
+  for (double& value : logits_) value = *next++;
+  for (double& n : n_seen_) n = std::max(0.0f, *next++);
+}
+
+// By dynamic programming from the last level back, over how likely the text comes there.
+double value_of_drafting(const ChainOutlook& outlook, DraftedBehind behind, double reached,
+                         const TextLevels& texts, const ChainPrices& prices, int n_most) {
+  CHECK(n_most >= 1 && n_most <= kMostLevels);
+  std::array<ByChance, kDraftedBehind> after;  // of going on behind the level
+  const auto value = [&](size_t level, size_t of, double chance) {
+    double sum = -prices.token;
+    for (size_t bin = 0; bin < kSurenessBins; ++bin) {
+      const double right = chance * outlook.chances[bin];
+      sum += outlook.shares[of][bin] *
+             (value_of_level(right, texts.chance[level], texts.n_nodes[level], prices.row) +
+              after[static_cast<size_t>(behind_bin(bin))](right));
+    }
+    return sum;
+  };
+  for (size_t level = static_cast<size_t>(n_most) - 1; level > 0; --level) {
+    std::array<ByChance, kDraftedBehind> here;
+    for (const DraftedBehind of : {DraftedBehind::kUnsureToken, DraftedBehind::kSureToken}) {
+      for (size_t point = 0; point < ByChance::kPoints; ++point) {
+        here[static_cast<size_t>(of)][point] =
+            std::max(0.0, value(level, static_cast<size_t>(of), ByChance::at(point)));
+      }
+    }
+    after = here;
+  }
+  return value(0, static_cast<size_t>(behind), reached);
+}
+
+}  // namespace forerun
