@@ -113,7 +113,7 @@ std::map<std::vector<TokenId>, int> pairs(Engine& engine, SpeculationId speculat
 // its degrees of freedom d, with a deviation of sqrt(2 d). (Seeds are given: this cannot fail by
 // chance.) With a real model and its draft model, whose distributions overlap without being the same.
 TEST(DraftModel, ThePapersRulesKeepTheDistribution) {
-  constexpr int kDraws = 1200;
+  constexpr int kDraws = 500;
   Engine engine(engine_options("smollm2", {.n_threads = 2, .n_parallel = 32, .n_context = 64}));
   const auto plain = pairs(engine, SpeculationId{0}, 1, kDraws);
   for (const char* accept : {"target", "leviathan", "rejection"}) {
