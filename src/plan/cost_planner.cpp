@@ -37,7 +37,6 @@ void CostPlanner::plan(std::span<const PlanJob> jobs, const PassLoad& load) {
 
 void CostPlanner::plan_within(std::span<const PlanJob> jobs, const PassLoad& load) {
   settle();
-  load_ = load;
   worth_ = {.n_requests = load.n_decoding, .n_rows = load.n_decoding + load.n_prompt_rows};
   worth_.plain_seconds = costs_.rows(load.n_decoding);
   // Requests that others plan for get a token each.

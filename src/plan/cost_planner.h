@@ -47,7 +47,6 @@ class CostPlanner final : public Planner {
   };
   void plan_within(std::span<const PlanJob> jobs, const PassLoad& load);
   void propose_texts(const PlanJob& job);
-  void draft_models(std::span<const PlanJob> jobs);
   void choose(std::span<const PlanJob> jobs);
   // The candidates that there are, the likeliest first, and the rows that are verified anyway.
   int list_candidates(std::span<const PlanJob> jobs);
@@ -64,7 +63,6 @@ class CostPlanner final : public Planner {
   int64_t n_tokens_ = 0;     // that were learnt from
 
   // The pass that is planned.
-  PassLoad load_;
   PassWorth worth_;
   // The pass before, whose tokens are counted until the next one.
   struct LastPass {
