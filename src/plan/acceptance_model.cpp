@@ -10,14 +10,17 @@ namespace forerun {
 namespace {
 
 // How far one observation moves a weight: much at first, and never nothing.
-constexpr double kFirstRate = 0.12;
+constexpr double kFirstRate = 0.18;
 constexpr double kRateMemory = 8;
-constexpr double kSlowestRate = 0.01;
+constexpr double kSlowestRate = 0.015;
 // The same for a request's own weight, which fades.
 constexpr double kBiasRate = 0.06;
 constexpr double kBiasKept = 0.99;
-// Until something is known, shares of what was seen are taken for this much too high.
-constexpr double kScoreTrust = 0.8;
+// Until something is known: the chance that the text takes none of the proposals, where texts make
+// them and where a model does.
+constexpr double kNoneOfTexts = 0.2;
+constexpr double kNoneOfModel = 0.1;
+constexpr double kMostLogit = 30;
 
 // What is known of a node's parent's continuations: texts propose it and no model was asked; both;
 // a model alone proposes it.
@@ -99,12 +102,6 @@ int rank_of(const DraftTree& tree, int32_t node) {
 
 }  // namespace
 
-struct AcceptanceModel::Features {
-  std::array<size_t, 7> weights;
-  size_t n = 0;
-  void add(size_t weight) { weights[n++] = weight; }
-};
-
 void ProposedTree::clear() {
   tree.clear();
   spine.clear();
@@ -115,12 +112,13 @@ AcceptanceModel::AcceptanceModel() : weights_(kWeights) {
   for (size_t bin = 0; bin < kShareBins; ++bin) {
     const double low = bin == 0 ? 0 : kShares[bin - 1];
     const double high = bin == kShares.size() ? 1 : kShares[bin];
-    weights_[kByShare + kText * kShareBins + bin].value = logit(kScoreTrust * (low + high) / 2);
+    weights_[kByShare + kText * kShareBins + bin].value =
+        std::log((1 - kNoneOfTexts) * (low + high) / 2 / kNoneOfTexts);
   }
   for (size_t bin = 0; bin < kProbabilityBins; ++bin) {
-    const double middle = middle_of_probability_bin(bin);
     for (const Kind kind : {kBoth, kModelAlone}) {
-      weights_[kByProbability + kind * kProbabilityBins + bin].value = logit(middle);
+      weights_[kByProbability + kind * kProbabilityBins + bin].value =
+          std::log(middle_of_probability_bin(bin) / kNoneOfModel);
     }
   }
 }
@@ -148,10 +146,11 @@ AcceptanceModel::Features AcceptanceModel::features_of(const DraftTree& tree, in
   return features;
 }
 
-double AcceptanceModel::chance_of(const Features& features, double bias) const {
+// Against none of the siblings.
+double AcceptanceModel::odds_of(const Features& features, double bias) const {
   double sum = bias;
   for (size_t i = 0; i < features.n; ++i) sum += weights_[features.weights[i]].value;
-  return std::min(sigmoid(sum), kMaxChance);
+  return std::exp(std::clamp(sum, -kMostLogit, kMostLogit));
 }
 
 void AcceptanceModel::learn(const Features& features, double error) {
@@ -163,18 +162,24 @@ void AcceptanceModel::learn(const Features& features, double error) {
   }
 }
 
-double AcceptanceModel::chance(const DraftTree& tree, int32_t node,
-                               const RequestAcceptance& request) const {
-  return chance_of(features_of(tree, node), bias_of(tree[node], request));
-}
-
+// Parents before children: a node's chance is a part of its parent's.
 void AcceptanceModel::estimate(const DraftTree& tree, const RequestAcceptance& request,
                                std::vector<double>& chances) const {
   chances.resize(static_cast<size_t>(tree.size()));
-  for (int32_t node = 0; node < tree.size(); ++node) {
-    const int32_t parent = tree[node].parent;
+  for (int32_t parent = kRoot; parent < tree.size(); ++parent) {
+    double all = 1;
+    for (int32_t child = tree.first_child(parent); child != DraftTree::kNone;
+         child = tree.next_sibling(child)) {
+      const double odds = odds_of(features_of(tree, child), bias_of(tree[child], request));
+      chances[static_cast<size_t>(child)] = odds;
+      all += odds;
+    }
     const double above = parent == kRoot ? 1.0 : chances[static_cast<size_t>(parent)];
-    chances[static_cast<size_t>(node)] = above * chance(tree, node, request);
+    for (int32_t child = tree.first_child(parent); child != DraftTree::kNone;
+         child = tree.next_sibling(child)) {
+      double& chance = chances[static_cast<size_t>(child)];
+      chance = above * std::min(chance / all, kMaxChance);
+    }
   }
 }
 
@@ -196,16 +201,23 @@ void AcceptanceModel::observe(std::span<const TokenId> tokens, RequestAcceptance
 
 void AcceptanceModel::observe_children(TokenId token, RequestAcceptance& request) {
   const DraftTree& tree = request.proposed_.tree;
-  double text_error = 0, model_error = 0;
+  proposals_.clear();
+  double all = 1;
   for (int32_t child = tree.first_child(request.at_); child != DraftTree::kNone;
        child = tree.next_sibling(child)) {
     const Features features = features_of(tree, child);
-    const bool is_taken = tree[child].token == token;
-    const double error = (is_taken ? 1 : 0) - chance_of(features, bias_of(tree[child], request));
-    learn(features, error);
-    (tree[child].probability >= 0 ? model_error : text_error) += error;
+    const double odds = odds_of(features, bias_of(tree[child], request));
+    proposals_.push_back({.features = features, .odds = odds, .node = child});
+    all += odds;
   }
-  if (tree.n_children(request.at_) == 0) return;
+  if (proposals_.empty()) return;
+  double text_error = 0, model_error = 0;
+  for (const Proposal& proposal : proposals_) {
+    const DraftNode& node = tree[proposal.node];
+    const double error = (node.token == token ? 1 : 0) - proposal.odds / all;
+    learn(proposal.features, error);
+    (node.probability >= 0 ? model_error : text_error) += error;
+  }
   request.text_bias_ = kBiasKept * request.text_bias_ + kBiasRate * text_error;
   request.model_bias_ = kBiasKept * request.model_bias_ + kBiasRate * model_error;
 }

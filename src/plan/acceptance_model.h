@@ -1,12 +1,12 @@
 // How likely the text takes a drafted token: learnt from what became of earlier ones.
 //
 // Drafters score their proposals, but a score of one drafter means something else than that of
-// another, and than the truth: it depends on the text. This is a logistic regression over what is
-// known of a node: who proposed it (agreement counts), its share among what was seen, how often that
-// was, the length of the match, its depth and rank among siblings, and what a model that drafts says
-// of it, each cut into bins that have a weight. A request has a weight of its own: its drafts do
-// better or worse than others'. Rates of learning never fall to nothing, so that it follows when
-// the text changes.
+// another, and than the truth: it depends on the text. The text takes one of the siblings or none, so
+// this is a multinomial logistic regression over what is known of each: who proposed it (agreement
+// counts), its share among what was seen, how often that was, the length of the match, its depth and
+// rank among siblings, and what a model that drafts says of it, each cut into bins that have a weight. A
+// request has a weight of its own: its drafts do better or worse than others'. Rates of learning never
+// fall to nothing, so that it follows when the text changes.
 //
 // It learns from every proposal, verified or not: what was not verified is compared with
 // the tokens that the text then gets. So it knows what speculation would bring while none
@@ -60,9 +60,7 @@ class AcceptanceModel {
  public:
   AcceptanceModel();
 
-  // The chance that the text takes a node, if it comes to the parent.
-  double chance(const DraftTree& tree, int32_t node, const RequestAcceptance& request) const;
-  // That it takes each node of `tree`, parents before children.
+  // The chance that the text takes each node of `tree`, which has all that is proposed.
   void estimate(const DraftTree& tree, const RequestAcceptance& request,
                 std::vector<double>& chances) const;
   // What a model has yet to draft for the request.
@@ -87,9 +85,18 @@ class AcceptanceModel {
     double value = 0;
     double n_seen = 0;
   };
-  struct Features;
+  struct Features {
+    std::array<size_t, 7> weights;
+    size_t n = 0;
+    void add(size_t weight) { weights[n++] = weight; }
+  };
+  struct Proposal {
+    Features features;
+    double odds;
+    int32_t node;
+  };
   Features features_of(const DraftTree& tree, int32_t node) const;
-  double chance_of(const Features& features, double bias) const;
+  double odds_of(const Features& features, double bias) const;
   void learn(const Features& features, double error);
   void observe_children(TokenId token, RequestAcceptance& request);
   void observe_spine(TokenId token, RequestAcceptance& request);
@@ -99,6 +106,7 @@ class AcceptanceModel {
 
   std::vector<Weight> weights_;
   std::array<ChainRecord, kMaxModelDrafters> chains_;
+  std::vector<Proposal> proposals_;  // reused
 };
 
 }  // namespace forerun

@@ -17,8 +17,7 @@ constexpr ChainOutlook::Bins kFirstShares = {0.1, 0.13, 0.15, 0.13, 0.17, 0.32};
 constexpr double kFirstTokens = 3;
 // How fast what is known follows.
 constexpr double kShareKept = 0.98;
-constexpr double kSlowestChainRate = 0.03;
-constexpr double kChainRateMemory = 4;
+constexpr double kSlowestChainRate = 0.01;
 
 size_t bin_of(double probability) {
   return static_cast<size_t>(std::ranges::upper_bound(kBinEnds, probability) - kBinEnds.begin());
@@ -35,7 +34,9 @@ double both_right(double chance) {
 // Of a level whose drafted token the text takes with this chance.
 double value_of_level(double chance, double text, int n_text, double row) {
   const double instead = chance - text - row * (1 - n_text);
-  const double besides = chance - text * both_right(chance) - row;
+  // What both say is one row.
+  const double both = text * both_right(chance);
+  const double besides = chance - both - row * (1 - both);
   return std::max({0.0, instead, besides});
 }
 
@@ -62,9 +63,8 @@ DraftedBehind behind_token(double probability) {
   return behind_bin(bin_of(probability));
 }
 
-ChainRecord::ChainRecord() {
+ChainRecord::ChainRecord() : chances_(kFirstChances) {
   for (size_t bin = 0; bin < kSurenessBins; ++bin) {
-    logits_[bin] = logit(kFirstChances[bin]);
     for (auto& counts : counts_) counts[bin] = kFirstTokens * kFirstShares[bin];
   }
 }
@@ -77,7 +77,7 @@ ChainOutlook ChainRecord::outlook(double bias) const {
     for (size_t bin = 0; bin < kSurenessBins; ++bin) outlook.shares[behind][bin] = counts[bin] / all;
   }
   for (size_t bin = 0; bin < kSurenessBins; ++bin) {
-    outlook.chances[bin] = std::min(kMaxChance, sigmoid(logits_[bin] + bias));
+    outlook.chances[bin] = std::min(kMaxChance, sigmoid(logit(chances_[bin]) + bias));
   }
   return outlook;
 }
@@ -87,9 +87,9 @@ void ChainRecord::observe(DraftedBehind behind, double probability, bool is_righ
   auto& counts = counts_[static_cast<size_t>(behind)];
   for (double& count : counts) count *= kShareKept;
   counts[bin] += 1;
-  const double rate = std::max(kSlowestChainRate, 1 / (1 + n_seen_[bin] / kChainRateMemory));
-  logits_[bin] += rate * ((is_right ? 1 : 0) - sigmoid(logits_[bin]));
   n_seen_[bin] = std::min(n_seen_[bin] + 1, kMostSeen);
+  const double rate = std::max(kSlowestChainRate, 1 / (kFirstTokens + n_seen_[bin]));
+  chances_[bin] += rate * ((is_right ? 1 : 0) - chances_[bin]);
 }
 
 double ChainRecord::n_seen() const {
@@ -100,7 +100,7 @@ void ChainRecord::add_to(std::vector<float>& numbers) const {
   for (const auto& counts : counts_) {
     for (const double count : counts) numbers.push_back(static_cast<float>(count));
   }
-  for (const double value : logits_) numbers.push_back(static_cast<float>(value));
+  for (const double value : chances_) numbers.push_back(static_cast<float>(value));
   for (const double n : n_seen_) numbers.push_back(static_cast<float>(n));
 }
 
@@ -110,7 +110,7 @@ void ChainRecord::restore(std::span<const float> numbers) {
   for (auto& counts : counts_) {
     for (double& count : counts) count = std::max(1e-3f, *next++);
   }
-  for (double& value : logits_) value = *next++;
+  for (double& chance : chances_) chance = std::clamp(*next++, 0.0f, 1.0f);
   for (double& n : n_seen_) n = std::max(0.0f, *next++);
 }
 

@@ -44,7 +44,7 @@ class ChainRecord {
   void restore(std::span<const float> numbers);  // kNumbers of them
 
  private:
-  ChainOutlook::Bins logits_;
+  ChainOutlook::Bins chances_;
   ChainOutlook::Bins n_seen_ = {};
   std::array<ChainOutlook::Bins, kDraftedBehind> counts_;  // fading
 };

@@ -95,11 +95,7 @@ int CostPlanner::list_candidates(std::span<const PlanJob> jobs) {
   int n_fixed = worth_.n_rows;
   for (size_t i = 0; i < jobs.size(); ++i) {
     RequestPlan& request = *jobs[i].request;
-    DraftTree& tree = request.proposed.tree;
-    if (jobs[i].limits.is_chain && !tree.empty()) {
-      tree.prune_to_chain(request.chances);
-      acceptance_.estimate(tree, request.acceptance, request.chances);
-    }
+    const DraftTree& tree = request.proposed.tree;
     keep_[i].assign(static_cast<size_t>(tree.size()), false);
     // A drawn token that is dropped for being unlikely is lost to the text: rules that
     // compare distributions take it for one that was never drawn.
@@ -107,7 +103,11 @@ int CostPlanner::list_candidates(std::span<const PlanJob> jobs) {
       n_fixed += request.drafted.size();
       continue;
     }
+    const std::vector<bool> may_keep = jobs[i].limits.is_chain
+                                           ? tree.likeliest_path(request.chances)
+                                           : std::vector<bool>(keep_[i].size(), true);
     for (int32_t node = 0; node < tree.size(); ++node) {
+      if (!may_keep[static_cast<size_t>(node)]) continue;
       candidates_.push_back(
           {.chance = request.chances[static_cast<size_t>(node)], .job = i, .node = node});
     }

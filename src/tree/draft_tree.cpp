@@ -91,21 +91,21 @@ void DraftTree::prune(const std::vector<bool>& keep) {
 void DraftTree::prune_to_chain() {
   std::vector<double> scores;
   for (const DraftNode& node : nodes_) scores.push_back(node.score);
-  prune_to_chain(scores);
+  prune(likeliest_path(scores));
 }
 
-void DraftTree::prune_to_chain(std::span<const double> chances) {
+std::vector<bool> DraftTree::likeliest_path(std::span<const double> chances) const {
   CHECK(chances.size() == nodes_.size());
-  std::vector<bool> keep(nodes_.size(), false);
+  std::vector<bool> path(nodes_.size(), false);
   for (int32_t node = kRoot; first_child(node) != kNone;) {
     int32_t best = first_child(node);
     for (int32_t child = best; child != kNone; child = next_sibling(child)) {
       if (chances[static_cast<size_t>(child)] > chances[static_cast<size_t>(best)]) best = child;
     }
-    keep[static_cast<size_t>(best)] = true;
+    path[static_cast<size_t>(best)] = true;
     node = best;
   }
-  prune(keep);
+  return path;
 }
 
 void DraftTree::clear() {

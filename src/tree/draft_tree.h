@@ -85,10 +85,11 @@ class DraftTree {
 
   // Keeps the nodes for which keep[i] is true; a node whose parent goes must go too.
   void prune(const std::vector<bool>& keep);
-  // Keeps the likeliest path from the root: of siblings the one with the best score, or with the
-  // best of `chances`, which has one for each node.
+  // The nodes of the likeliest path from the root: of siblings the one with the best of `chances`,
+  // which has one for each node.
+  std::vector<bool> likeliest_path(std::span<const double> chances) const;
+  // Keeps the path with the best scores.
   void prune_to_chain();
-  void prune_to_chain(std::span<const double> chances);
 
   void clear();
 
