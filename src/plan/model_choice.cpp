@@ -23,6 +23,9 @@ constexpr int kMaxPause = 1024;
 // first drafts of all, of what is left of the answer. Drafts are known after so many tokens.
 constexpr double kStake = 0.05;
 constexpr double kKnownTokens = 16;
+// As many steps without a gain are thought to lie before an answer: what drafts would bring at one step
+// says little of the others.
+constexpr int kDoubtfulSteps = 3;
 
 // The rows that the slope of their cost is taken from.
 constexpr int kSlopeRows = 8;
@@ -141,6 +144,7 @@ void ModelChoice::draft(std::span<const PlanJob> jobs, const PassWorth& worth) {
 
 std::optional<ModelChoice::Offer> ModelChoice::best_offer(RequestPlan& request, const PassWorth& worth) {
   std::optional<Offer> best, trial;
+  request.promises.resize(request.models.size());
   for (size_t model = 0; model < request.models.size(); ++model) {
     auto plan = request.models[model]->plan();
     if (!plan) continue;
@@ -149,6 +153,8 @@ std::optional<ModelChoice::Offer> ModelChoice::best_offer(RequestPlan& request, 
         drafters_.models[model]->token_seconds(offer.plan, request.n_context(), worth.n_requests) /
         worth.n_requests;
     offer.gain = gain_of(offer, request, worth, kMostTokens);
+    request.promises[model].gain += std::max(0.0, offer.gain);
+    ++request.promises[model].n_steps;
     if (offer.gain > 0 && may_read(offer, request, worth)) {
       trials_[model] = {};
       if (!best || offer.gain > best->gain) best = std::move(offer);
@@ -194,8 +200,9 @@ bool ModelChoice::may_read(const Offer& offer, const RequestPlan& request,
   if (acceptance_.n_known(offer.model) < kKnownTokens) {
     return seconds <= kStake * drafter.n_expected() * worth.plain_seconds;
   }
-  const double n_steps = drafter.n_expected() / (2 + offer.gain);
-  return offer.gain * n_steps > worth.tokens_per_second * seconds;
+  const auto& [promised, n_promises] = request.promises[offer.model];
+  const double gain = promised / (n_promises + kDoubtfulSteps);
+  return gain * drafter.n_expected() / (2 + gain) > worth.tokens_per_second * seconds;
 }
 
 // Where something else is better now, or reading is not worth it any more, nothing is to be learnt

@@ -94,14 +94,26 @@ TEST_F(ModelChoiceTest, ItIsReadForOneThatHasShownItself) {
   EXPECT_GT(plan(*planning, *planning->begin(text)).size(), 1);
 }
 
+TEST_F(ModelChoiceTest, WhatItPromisesForOneStepIsNotBelievedAtOnce) {
+  const auto planning = planner();
+  show(*planning, true);
+  WrittenText text = text_behind(100);
+  text.set_n_left(60);
+  const auto request = planning->begin(text);
+  EXPECT_TRUE(plan(*planning, *request).empty());
+  for (int i = 0; i < 20; ++i) plan(*planning, *request);
+  EXPECT_FALSE(plan(*planning, *request).empty());
+}
+
 TEST_F(ModelChoiceTest, ItIsNotReadForTheLastFewTokens) {
   const auto planning = planner();
   show(*planning, true);
   WrittenText text = text_behind(100);
   text.set_n_left(10);
-  EXPECT_TRUE(plan(*planning, *planning->begin(text)).empty());
+  const auto request = planning->begin(text);
+  for (int i = 0; i < 20; ++i) EXPECT_TRUE(plan(*planning, *request).empty());
   text.set_n_left(1000);
-  EXPECT_FALSE(plan(*planning, *planning->begin(text)).empty());
+  EXPECT_FALSE(plan(*planning, *request).empty());
 }
 
 // What texts propose already a model need not draft.

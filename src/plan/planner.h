@@ -67,6 +67,12 @@ class RequestPlan {
   DraftTree hint;
   std::vector<double> hint_chances;
   bool is_planned = false;  // a pass that was planned for gives the next tokens
+  // What drafts of each model would have brought so far, in tokens.
+  struct Promise {
+    double gain = 0;
+    int n_steps = 0;
+  };
+  std::vector<Promise> promises;
 
  private:
   const RequestView& request_;
