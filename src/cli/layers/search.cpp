@@ -14,7 +14,7 @@
 #include "cli/terminal/interrupt.h"
 #include "core/error.h"
 #include "core/stopwatch.h"
-#include "cost/cost_file.h"
+#include "cost/known_costs.h"
 #include "cost/pass_costs.h"
 #include "draft/methods.h"
 #include "layers/layer_json.h"

@@ -12,7 +12,7 @@
 #include "model/executor.h"
 #include "model/layer_set.h"
 #include "sampling/sampler.h"
-#include "stopping/disco_features.h"
+#include "stopping/disco.h"
 #include "tune/search_text.h"
 
 namespace forerun {
