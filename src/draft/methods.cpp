@@ -58,13 +58,12 @@ DrafterSet make_layer_skipping(const MethodOptions& all, const ChainOptions& opt
                                                      stopping_of(all, resources, executor.model())));
 }
 
-// A method whose layers `Selector` chooses.
-template <typename Selector, auto kOptions>
+// A method whose layers `kMake` chooses.
+template <auto kMake, auto kOptions>
 DrafterSet make_layer_skipping(const MethodOptions& options, const DraftResources& resources) {
   const auto& chosen = options.*kOptions;
-  return make_layer_skipping(
-      options, chosen.draft, resources,
-      std::make_unique<Selector>(chosen.layers, executor_of(resources), costs_of(resources)));
+  return make_layer_skipping(options, chosen.draft, resources,
+                             kMake(chosen.layers, executor_of(resources), costs_of(resources)));
 }
 
 // A drafter of texts.
@@ -144,9 +143,8 @@ constexpr auto kMethods = std::to_array<MethodInfo>({
      describe<&MethodOptions::selfsd>,
      [](const MethodOptions& options, const DraftResources& resources) {
        const auto& [layers, draft] = options.selfsd;
-       return make_layer_skipping(
-           options, draft, resources,
-           std::make_unique<SelfSdSelector>(layers, executor_of(resources).model(), draft.threshold));
+       return make_layer_skipping(options, draft, resources,
+                                  make_selfsd(layers, executor_of(resources).model(), draft.threshold));
      },
      DraftsWith::kLayers},
     {"swift", "SWIFT: the model itself with blocks left out, which are searched while it runs",
@@ -167,13 +165,13 @@ constexpr auto kMethods = std::to_array<MethodInfo>({
      },
      DraftsWith::kLayers},
     {"knapspec", "KnapSpec: the same, the blocks chosen as a knapsack of what they cost",
-     describe<&MethodOptions::knapspec>, make_layer_skipping<KnapSpecSelector, &MethodOptions::knapspec>,
+     describe<&MethodOptions::knapspec>, make_layer_skipping<make_knapspec, &MethodOptions::knapspec>,
      DraftsWith::kLayers},
     {"clasp", "CLaSp: whole layers left out, chosen on the latest token",
-     describe<&MethodOptions::clasp>, make_layer_skipping<ClaspSelector, &MethodOptions::clasp>,
+     describe<&MethodOptions::clasp>, make_layer_skipping<make_clasp, &MethodOptions::clasp>,
      DraftsWith::kLayers},
     {"del", "DEL: the model left early, at the layer that was right most for its cost",
-     describe<&MethodOptions::del>, make_layer_skipping<DelSelector, &MethodOptions::del>,
+     describe<&MethodOptions::del>, make_layer_skipping<make_del, &MethodOptions::del>,
      DraftsWith::kLayers},
 });
 
@@ -235,11 +233,12 @@ class Checking : public OptionVisitor {
   }
 };
 
-// Sets the option of one name.
+// Looks for the option of one name, and sets it if there is a value.
 class Setting : public OptionVisitor {
  public:
-  Setting(std::string_view name, std::string_view value) : name_(name), value_(value) {}
-  bool done() const { return done_; }
+  explicit Setting(std::string_view name, std::optional<std::string_view> value = std::nullopt)
+      : name_(name), has_value_(value), value_(value.value_or("")) {}
+  bool found() const { return found_; }
 
   void visit(const OptionText& text, int& value, OptionRange<int> range) override {
     set(text, value, range);
@@ -248,7 +247,7 @@ class Setting : public OptionVisitor {
     set(text, value, range);
   }
   void visit(const OptionText& text, bool& value) override {
-    if (!is_it(text)) return;
+    if (!sets(text)) return;
     if (value_ != "true" && value_ != "false") {
       fail(ErrorCode::kInvalidArgument, "{} is '{}': choose true or false", name_, value_);
     }
@@ -256,7 +255,7 @@ class Setting : public OptionVisitor {
   }
   void visit(const OptionText& text, std::string& value,
              std::span<const std::string_view> choices) override {
-    if (!is_it(text)) return;
+    if (!sets(text)) return;
     std::string chosen(value_);
     // Whether it is needed depends on the method.
     Checking().visit({.name = text.name, .help = text.help}, chosen, choices);
@@ -264,15 +263,15 @@ class Setting : public OptionVisitor {
   }
 
  private:
-  bool is_it(const OptionText& text) {
-    const bool it = text.name == name_;
-    done_ |= it;
-    return it;
+  bool sets(const OptionText& text) {
+    const bool is_it = text.name == name_;
+    found_ |= is_it;
+    return is_it && has_value_;
   }
 
   template <typename Number>
   void set(const OptionText& text, Number& value, OptionRange<Number> range) {
-    if (!is_it(text)) return;
+    if (!sets(text)) return;
     Number number{};
     const char* const end = value_.data() + value_.size();
     const auto result = std::from_chars(value_.data(), end, number);
@@ -285,27 +284,8 @@ class Setting : public OptionVisitor {
   }
 
   std::string_view name_;
+  bool has_value_;
   std::string_view value_;
-  bool done_ = false;
-};
-
-// Whether there is an option of that name.
-class Finding : public OptionVisitor {
- public:
-  explicit Finding(std::string_view name) : name_(name) {}
-  bool found() const { return found_; }
-
-  void visit(const OptionText& text, int&, OptionRange<int>) override { look(text); }
-  void visit(const OptionText& text, double&, OptionRange<double>) override { look(text); }
-  void visit(const OptionText& text, bool&) override { look(text); }
-  void visit(const OptionText& text, std::string&, std::span<const std::string_view>) override {
-    look(text);
-  }
-
- private:
-  void look(const OptionText& text) { found_ |= text.name == name_; }
-
-  std::string_view name_;
   bool found_ = false;
 };
 
@@ -320,8 +300,7 @@ void AutoOptions::describe(OptionVisitor& visitor) {
   for (const MethodInfo& method : kMethods) {
     if (method.drafts_with == DraftsWith::kLayers) choices.push_back(method.name);
   }
-  visitor.visit({.name = "layers", .help = "How the model itself drafts where that pays"}, layers,
-                choices);
+  visitor.visit({"layers", "How the model itself drafts where that pays"}, layers, choices);
 }
 
 void DraftModelOptions::describe(OptionVisitor& visitor) {
@@ -330,13 +309,12 @@ void DraftModelOptions::describe(OptionVisitor& visitor) {
        .help = "The model that drafts: path or name of a GGUF file",
        .if_empty = "draft needs a second, smaller model with the same vocabulary: --draft-model FILE"},
       choice.model, {});
-  visitor.visit({.name = "device", .help = "Where it computes: same, or as --device"}, choice.device,
-                {});
+  visitor.visit({"device", "Where it computes: same, or as --device"}, choice.device, {});
   draft.describe(visitor);
 }
 
 void UniformOptions::describe(OptionVisitor& visitor) {
-  visitor.visit({.name = "skip", .help = "Share of the blocks left out"}, skip, {0.0, 1.0});
+  visitor.visit({"skip", "Share of the blocks left out"}, skip, {0.0, 1.0});
 }
 
 void MethodOptions::describe(OptionVisitor& visitor) {
@@ -377,15 +355,15 @@ DrafterSet make_drafters(std::string_view name, const MethodOptions& options,
 
 bool has_method_option(std::string_view name) {
   MethodOptions options;
-  Finding finding(name);
-  options.describe(finding);
-  return finding.found();
+  Setting looking(name);
+  options.describe(looking);
+  return looking.found();
 }
 
 void set_method_option(MethodOptions& options, std::string_view name, std::string_view value) {
   Setting setting(name, value);
   options.describe(setting);
-  if (!setting.done()) fail(ErrorCode::kInvalidArgument, "there is no drafting option '{}'", name);
+  if (!setting.found()) fail(ErrorCode::kInvalidArgument, "there is no drafting option '{}'", name);
 }
 
 }  // namespace forerun

@@ -8,7 +8,6 @@
 
 #include "core/check.h"
 #include "core/replace_file.h"
-#include "layers/layer_json.h"
 #include "optimise/kmeans.h"
 
 namespace forerun {

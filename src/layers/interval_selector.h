@@ -6,8 +6,10 @@
 #include <optional>
 
 #include "core/option_visitor.h"
+#include "cost/pass_costs.h"
 #include "layers/layer_selector.h"
 #include "layers/time_share.h"
+#include "model/executor.h"
 
 namespace forerun {
 
@@ -23,7 +25,9 @@ class IntervalSelector : public LayerSelector {
   std::unique_ptr<RequestLayers> begin(const RequestView& request) final;
 
  protected:
-  explicit IntervalSelector(const IntervalOptions& options);
+  // The executor and the costs outlive it.
+  IntervalSelector(const IntervalOptions& options, Executor& executor, const PassCosts& costs)
+      : executor_(executor), costs_(costs), options_(options), time_(options.share) {}
 
   // Looks at a request's text, of which `n_recent` tokens came with the last few steps. Runs
   // passes. false: there is too little text. May throw Error{kContextFull}: no room now.
@@ -35,6 +39,9 @@ class IntervalSelector : public LayerSelector {
   virtual bool promises_much(const RequestView& /*request*/, TimeShare& /*time*/) { return false; }
   // Seconds that a look at a text of `n_context` tokens takes, as far as is known beforehand.
   virtual double look_seconds(int n_context) const = 0;
+
+  Executor& executor_;
+  const PassCosts& costs_;
 
  private:
   class Chooser;

@@ -13,7 +13,7 @@
 
 #include "model/layer_set.h"
 #include "request/request_view.h"
-#include "stopping/stopping_rule.h"
+#include "stopping/thresholds.h"
 
 namespace forerun {
 
@@ -23,7 +23,6 @@ struct DraftPlan {
   int max_tokens = std::numeric_limits<int>::max();
   std::optional<double> threshold = std::nullopt;  // nullopt: the drafter's own
   std::optional<double> agreement = std::nullopt;  // of drafted tokens with the model's, if known
-  bool is_trial = false;                           // to see what drafts are worth
 };
 
 class RequestLayers {
@@ -51,14 +50,20 @@ class LayerSelector {
   virtual void restore(const LayerSet& /*learnt*/) {}
 };
 
-// The same set for all requests, always.
+// The same set for all requests, always; nullopt: better not to draft. With a threshold, drafts end
+// behind a token that is less probable, and it follows what becomes of them.
 class FixedLayers final : public LayerSelector {
  public:
-  explicit FixedLayers(const LayerSet& layers) : layers_(layers) {}
+  explicit FixedLayers(const std::optional<LayerSet>& layers,
+                       const std::optional<AdaptiveThreshold>& threshold = std::nullopt)
+      : layers_(layers), threshold_(threshold) {}
   std::unique_ptr<RequestLayers> begin(const RequestView& request) override;
 
  private:
-  LayerSet layers_;
+  class OfRequest;
+
+  std::optional<LayerSet> layers_;
+  std::optional<AdaptiveThreshold> threshold_;
 };
 
 // Leaves out the given share of the blocks, spread evenly, and none of the first and the

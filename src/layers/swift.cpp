@@ -11,7 +11,7 @@
 #include "core/replace_file.h"
 #include "cost/draft_value.h"
 #include "layers/block_search.h"
-#include "layers/layer_json.h"
+#include "layers/layer_file.h"
 
 namespace forerun {
 namespace {
@@ -36,12 +36,18 @@ constexpr JsonFileKind kState{.version_field = "forerun_swift",
                               .what = "state of SWIFT's search",
                               .command = "forerun run --spec swift --swift-state NEW_FILE"};
 
-SubsetSearch restore_search(const std::filesystem::path& path, uint64_t model, SubsetProblem problem,
-                            const SubsetSearchOptions& options) {
-  const Json json = load_json(kState, path);
+// The file of the state, if there is one.
+std::optional<Json> kept_state(const SwiftOptions& options) {
+  std::error_code ignored;
+  if (options.state.empty() || !std::filesystem::exists(options.state, ignored)) return std::nullopt;
+  return load_json(kState, options.state);
+}
+
+SubsetSearch restore_search(const Json& state, const std::filesystem::path& path, uint64_t model,
+                            SubsetProblem problem, const SubsetSearchOptions& options) {
   try {
-    if (parse_fingerprint(json.at("model")) != model) fail_other_model(kState, path);
-    return SubsetSearch::from_json(json.at("search"), std::move(problem), options);
+    if (parse_fingerprint(state.at("model")) != model) fail_other_model(kState, path);
+    return SubsetSearch::from_json(state.at("search"), std::move(problem), options);
   } catch (const Json::exception&) {
     fail_damaged(kState, path);
   } catch (const Error& error) {
@@ -52,14 +58,9 @@ SubsetSearch restore_search(const std::filesystem::path& path, uint64_t model, S
 
 // The share that was left out at last, if that was less than is asked for.
 SwiftOptions with_kept_skip(SwiftOptions options) {
-  std::error_code ignored;
-  if (!is_published(options) || options.state.empty() ||
-      !std::filesystem::exists(options.state, ignored)) {
-    return options;
-  }
-  const Json json = load_json(kState, options.state);
-  const auto kept = json.find("skip");
-  if (kept != json.end() && *kept == kLessSkip) options.skip = std::min(options.skip, kLessSkip);
+  const auto state = is_published(options) ? kept_state(options) : std::nullopt;
+  if (state && state->value("skip", Json()) == kLessSkip)
+    options.skip = std::min(options.skip, kLessSkip);
   return options;
 }
 
@@ -75,28 +76,24 @@ SubsetSearch make_search(const SwiftOptions& options, const Model& model,
   SubsetSearchOptions subset = subset_options(strategy, search, /*is_noisy=*/true);
   if (is_published(options)) subset.good_score = options.good_agreement;
   SubsetProblem problem = block_problem(model.config().n_layers, strategy, search);
-  std::error_code ignored;
-  if (options.state.empty() || !std::filesystem::exists(options.state, ignored)) {
-    return SubsetSearch(std::move(problem), subset);
-  }
-  return restore_search(options.state, model.fingerprint(), std::move(problem), subset);
+  const auto state = kept_state(options);
+  if (!state) return SubsetSearch(std::move(problem), subset);
+  return restore_search(*state, options.state, model.fingerprint(), std::move(problem), subset);
 }
 
 }  // namespace
 
 void SwiftOptions::describe(OptionVisitor& visitor) {
-  visitor.visit({.name = "search", .help = "How candidates are found"}, search, kSearches);
-  visitor.visit({.name = "skip", .help = "Share of the blocks left out, as published"}, skip,
-                {0.0, 0.9});
-  visitor.visit({.name = "window", .help = "Tokens that candidates are tried on"}, window, {4, 256});
-  visitor.visit({.name = "share", .help = "Share of the time that the search may take (1: no limit)"},
-                share, {0.0, 1.0});
-  visitor.visit({.name = "candidates", .help = "Candidates tried at most"}, max_candidates, {1, 100000});
-  visitor.visit({.name = "patience", .help = "Candidates without a better one that end the search"},
-                max_without_progress, {1, 100000});
-  visitor.visit({.name = "enough", .help = "Agreement that ends a search as published"}, good_agreement,
+  visitor.visit({"search", "How candidates are found"}, search, kSearches);
+  visitor.visit({"skip", "Share of the blocks left out, as published"}, skip, {0.0, 0.9});
+  visitor.visit({"window", "Tokens that candidates are tried on"}, window, {4, 256});
+  visitor.visit({"share", "Share of the time that the search may take (1: no limit)"}, share,
                 {0.0, 1.0});
-  visitor.visit({.name = "state", .help = "File that keeps what was learnt, for later runs"}, state, {});
+  visitor.visit({"candidates", "Candidates tried at most"}, max_candidates, {1, 100000});
+  visitor.visit({"patience", "Candidates without a better one that end the search"},
+                max_without_progress, {1, 100000});
+  visitor.visit({"enough", "Agreement that ends a search as published"}, good_agreement, {0.0, 1.0});
+  visitor.visit({"state", "File that keeps what was learnt, for later runs"}, state, {});
 }
 
 class SwiftSelector::Chooser final : public RequestLayers {

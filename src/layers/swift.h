@@ -35,6 +35,7 @@
 #include "core/stopwatch.h"
 #include "cost/pass_costs.h"
 #include "layers/agreement.h"
+#include "layers/idle_blocks.h"
 #include "layers/knapspec.h"
 #include "layers/layer_selector.h"
 #include "layers/time_share.h"

@@ -60,7 +60,7 @@ class SharedRule final : public RequestStoppingRule {
 class RocConfidence final : public RequestStoppingRule {
  public:
   explicit RocConfidence(RocThreshold& threshold) : threshold_(threshold) {}
-  void begin(const DraftStart& /*start*/) override { probabilities_.clear(); }
+  void begin() override { probabilities_.clear(); }
   bool goes_on(const DraftedToken& token) override {
     probabilities_.push_back(token.probability);
     return token.probability >= threshold_.value();
@@ -82,7 +82,7 @@ class RocConfidence final : public RequestStoppingRule {
 class PerplexityThreshold final : public RequestStoppingRule {
  public:
   explicit PerplexityThreshold(double most) : log_most_(std::log(most)) {}
-  void begin(const DraftStart& /*start*/) override { sum_ = 0; }
+  void begin() override { sum_ = 0; }
   bool goes_on(const DraftedToken& token) override {
     sum_ -= std::log(std::max(token.probability, 1e-30));
     return sum_ / token.depth <= log_most_;
@@ -114,13 +114,11 @@ void StoppingOptions::describe(OptionVisitor& visitor) {
   std::string help = "When to stop drafting, with a model that drafts:";
   for (const StoppingRuleInfo& info : kPolicies)
     help += fmt::format("\n{:<10} {}", info.name, info.summary);
-  visitor.visit({.name = "lookahead", .help = help}, rule, names());
-  visitor.visit({.name = "lookahead-tokens", .help = "fixed: tokens of a draft; heuristic: at first"},
-                tokens, {1, 127});
-  visitor.visit({.name = "lookahead-threshold", .help = "confidence; adaptive and roc: at first"},
-                threshold, {0.0, 1.0});
-  visitor.visit({.name = "lookahead-perplexity", .help = "perplexity: that ends a draft"}, perplexity,
-                {1.0, 1e6});
+  visitor.visit({"lookahead", help}, rule, names());
+  visitor.visit({"lookahead-tokens", "fixed: tokens of a draft; heuristic: at first"}, tokens, {1, 127});
+  visitor.visit({"lookahead-threshold", "confidence; adaptive and roc: at first"}, threshold,
+                {0.0, 1.0});
+  visitor.visit({"lookahead-perplexity", "perplexity: that ends a draft"}, perplexity, {1.0, 1e6});
   visitor.visit({.name = "lookahead-classifier",
                  .help = "disco: a file of 'forerun disco train'",
                  .if_empty = rule != "disco" ? ""

@@ -15,7 +15,7 @@ using test::drafted;
 
 // How many tokens a rule drafts, of these probabilities.
 int length(RequestStoppingRule& rule, std::vector<double> probabilities) {
-  rule.begin({});
+  rule.begin();
   for (size_t i = 0; i < probabilities.size(); ++i) {
     if (!rule.goes_on(drafted(static_cast<int>(i) + 1, probabilities[i])))
       return static_cast<int>(i) + 1;

@@ -17,7 +17,7 @@
 #include "cost/known_costs.h"
 #include "cost/pass_costs.h"
 #include "draft/methods.h"
-#include "layers/layer_json.h"
+#include "layers/layer_file.h"
 #include "pictures/layer_picture.h"
 #include "tune/measured_speed.h"
 

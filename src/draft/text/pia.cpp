@@ -35,9 +35,9 @@ struct Candidate {
 
 // Grows a draft below a node pair, most frequent nodes first. A node's frequency is at
 // most its parent's, so the most frequent ones are a tree.
-class Grower {
+class PiaGrower {
  public:
-  Grower(const FrequencyTrie& prompt, const FrequencyTrie& answers, int max_depth)
+  PiaGrower(const FrequencyTrie& prompt, const FrequencyTrie& answers, int max_depth)
       : prompt_(prompt), answers_(answers), max_depth_(max_depth) {}
 
   using Rank = double (*)(float in_prompt, float in_answers);
@@ -129,7 +129,7 @@ class PiaRequestDrafter : public RequestDrafter {
     const int size = std::min(options.tokens, limits.max_nodes);
     const int depth = std::min(options.branch, limits.max_depth);
     if (size < 1 || depth < 1) return;
-    Grower grower(prompt_, method_.answers(), depth);
+    PiaGrower grower(prompt_, method_.answers(), depth);
     for (size_t n = last_.size(); n >= 1; --n) {
       const auto query = std::span(last_).last(n);
       const NodePair start = {prompt_.find(query), method_.answers().find(query)};

@@ -32,7 +32,7 @@ struct Run {
 
 // Grows the tree of the most frequent beginnings. A beginning is at most as frequent as one
 // of its own, so taking the most frequent one next keeps a tree.
-class Grower {
+class RestGrower {
  public:
   // Until `tree` has `size` nodes, none deeper than `depth`. A node's score is its share of
   // the rows and one more, for all that was never seen.
@@ -209,7 +209,7 @@ class RestRequestDrafter : public RequestDrafter {
   std::vector<const Segment*> segments_now_;
   SegmentSearch search_;
   Rows rows_;
-  Grower grower_;
+  RestGrower grower_;
 };
 
 }  // namespace

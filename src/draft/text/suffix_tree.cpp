@@ -18,13 +18,6 @@ SuffixTree::SuffixTree(int depth) : depth_(depth) {
                     .children = {}});
 }
 
-size_t SuffixTree::n_bytes() const {
-  size_t bytes =
-      nodes_.capacity() * sizeof(Node) + children_.n_bytes() + tokens_.capacity() * sizeof(TokenId);
-  for (const Node& node : nodes_) bytes += node.children.capacity() * sizeof(int32_t);
-  return bytes;
-}
-
 void SuffixTree::append(TokenId token) {
   tokens_.push_back(token);
   ++end_;

@@ -41,7 +41,6 @@ class SuffixTree {
   int64_t n_texts() const { return static_cast<int64_t>(texts_.size()); }  // closed ones
   int64_t n_tokens() const { return end_ - oldest_; }
   int64_t n_nodes() const { return static_cast<int64_t>(nodes_.size() - free_.size()); }
-  size_t n_bytes() const;
 
   // All occurrences of a string that have a token behind them.
   struct Occurrences {
