@@ -7,7 +7,6 @@
 #include <array>
 #include <charconv>
 #include <optional>
-#include <string>
 #include <vector>
 
 #include "core/check.h"
@@ -44,26 +43,22 @@ DrafterSet only(std::unique_ptr<ModelDrafter> drafter) {
   return set;
 }
 
-PassCosts& costs_of(const DraftResources& resources) {
-  CHECK(resources.costs != nullptr);
-  return *resources.costs;
-}
-
-DrafterSet make_layer_skipping(const MethodOptions& all, const ChainOptions& options,
-                               const DraftResources& resources,
-                               std::unique_ptr<LayerSelector> selector) {
-  Executor& executor = executor_of(resources);
-  return only(std::make_unique<LayerSkippingDrafter>(options, executor, costs_of(resources),
-                                                     std::move(selector),
-                                                     stopping_of(all, resources, executor.model())));
+std::unique_ptr<LayerSelector> make_uniform(const UniformOptions& options,
+                                            const SelectorResources& resources) {
+  const int n_layers = resources.executor.model().config().n_layers;
+  return std::make_unique<FixedLayers>(uniform_layers(n_layers, options.skip));
 }
 
 // A method whose layers `kMake` chooses.
 template <auto kMake, auto kOptions>
 DrafterSet make_layer_skipping(const MethodOptions& options, const DraftResources& resources) {
-  const auto& chosen = options.*kOptions;
-  return make_layer_skipping(options, chosen.draft, resources,
-                             kMake(chosen.layers, executor_of(resources), costs_of(resources)));
+  CHECK(resources.costs != nullptr);
+  Executor& executor = executor_of(resources);
+  const auto& [layers, draft] = options.*kOptions;
+  return only(std::make_unique<LayerSkippingDrafter>(
+      draft, executor, *resources.costs,
+      kMake(layers, {executor, *resources.costs, draft.threshold, resources.warn}),
+      stopping_of(options, resources, executor.model())));
 }
 
 // A drafter of texts.
@@ -82,6 +77,16 @@ DrafterSet make_draft(const MethodOptions& options, const DraftResources& resour
   auto stopping = stopping_of(options, resources, *draft->model);
   return only(
       std::make_unique<DraftModelDrafter>(options.draft.draft, std::move(draft), std::move(stopping)));
+}
+
+std::unique_ptr<LayerSelector> make_swift(const SwiftOptions& options,
+                                          const SelectorResources& resources) {
+  return std::make_unique<SwiftSelector>(options, resources);
+}
+
+std::unique_ptr<LayerSelector> make_knnssd(const KnnOptions& options,
+                                           const SelectorResources& resources) {
+  return std::make_unique<KnnSelector>(options, resources.executor.model());
 }
 
 // What `auto` drafts with: continuations from the text and from datastores, those of the
@@ -107,17 +112,27 @@ DrafterSet make_auto(const MethodOptions& given, const DraftResources& resources
   return all;
 }
 
+template <typename TextDrafter, auto kOptions>
+constexpr MethodInfo from_texts(std::string_view name, std::string_view summary) {
+  return {name, summary, describe<kOptions>, make_text<TextDrafter, kOptions>};
+}
+
+template <auto kMake, auto kOptions>
+constexpr MethodInfo by_layers(std::string_view name, std::string_view summary) {
+  return {name, summary, describe<kOptions>, make_layer_skipping<kMake, kOptions>, DraftsWith::kLayers};
+}
+
 constexpr auto kMethods = std::to_array<MethodInfo>({
     {"auto", "Whatever pays here, or nothing", describe<&MethodOptions::automatic>, make_auto,
      DraftsWith::kModels, /*plans_by_cost=*/true, /*drafts_with_many=*/true},
     {"none", "No drafts: one token per pass", [](MethodOptions&, OptionVisitor&) {},
      [](const MethodOptions&, const DraftResources&) { return DrafterSet{}; }},
-    {"pld", "Prompt lookup: what followed the last tokens earlier in the text",
-     describe<&MethodOptions::pld>, make_text<PldDrafter, &MethodOptions::pld>},
-    {"rest", "REST: what follows the last tokens in the datastore", describe<&MethodOptions::rest>,
-     make_text<RestDrafter, &MethodOptions::rest>},
-    {"pia", "PIA lookahead: branches of the prompt and of earlier answers",
-     describe<&MethodOptions::pia>, make_text<PiaDrafter, &MethodOptions::pia>},
+    from_texts<PldDrafter, &MethodOptions::pld>(
+        "pld", "Prompt lookup: what followed the last tokens earlier in the text"),
+    from_texts<RestDrafter, &MethodOptions::rest>("rest",
+                                                  "REST: what follows the last tokens in the datastore"),
+    from_texts<PiaDrafter, &MethodOptions::pia>(
+        "pia", "PIA lookahead: branches of the prompt and of earlier answers"),
     {"jacobi", "Lookahead decoding: guesses that the model itself improves",
      describe<&MethodOptions::jacobi>,
      [](const MethodOptions& options, const DraftResources& resources) {
@@ -126,53 +141,24 @@ constexpr auto kMethods = std::to_array<MethodInfo>({
     {"sssd", "SSSD: what followed the last tokens in the text and in the datastore",
      describe<&MethodOptions::sssd>, make_text<SssdDrafter, &MethodOptions::sssd>, DraftsWith::kTexts,
      /*plans_by_cost=*/true},
-    {"suffix", "SuffixDecoding: the likeliest continuation of the longest match",
-     describe<&MethodOptions::suffix>, make_text<SuffixDrafter, &MethodOptions::suffix>},
+    from_texts<SuffixDrafter, &MethodOptions::suffix>(
+        "suffix", "SuffixDecoding: the likeliest continuation of the longest match"),
     {"draft", "A smaller model (--draft-model)", describe<&MethodOptions::draft>, make_draft,
      DraftsWith::kModels},
-    {"uniform", "The model itself with blocks left out, spread evenly",
-     describe<&MethodOptions::uniform>,
-     [](const MethodOptions& options, const DraftResources& resources) {
-       const int n_layers = executor_of(resources).model().config().n_layers;
-       return make_layer_skipping(
-           options, options.uniform.draft, resources,
-           std::make_unique<FixedLayers>(uniform_layers(n_layers, options.uniform.layers.skip)));
-     },
-     DraftsWith::kLayers},
-    {"selfsd", "Self-SD: the model itself with blocks left out, which were searched beforehand",
-     describe<&MethodOptions::selfsd>,
-     [](const MethodOptions& options, const DraftResources& resources) {
-       const auto& [layers, draft] = options.selfsd;
-       return make_layer_skipping(options, draft, resources,
-                                  make_selfsd(layers, executor_of(resources).model(), draft.threshold));
-     },
-     DraftsWith::kLayers},
-    {"swift", "SWIFT: the model itself with blocks left out, which are searched while it runs",
-     describe<&MethodOptions::swift>,
-     [](const MethodOptions& options, const DraftResources& resources) {
-       return make_layer_skipping(
-           options, options.swift.draft, resources,
-           std::make_unique<SwiftSelector>(options.swift.layers, executor_of(resources),
-                                           costs_of(resources), resources.warn));
-     },
-     DraftsWith::kLayers},
-    {"knnssd", "KNN-SSD: the model itself with blocks left out, by what the prompt is about",
-     describe<&MethodOptions::knnssd>,
-     [](const MethodOptions& options, const DraftResources& resources) {
-       return make_layer_skipping(
-           options, options.knnssd.draft, resources,
-           std::make_unique<KnnSelector>(options.knnssd.layers, executor_of(resources).model()));
-     },
-     DraftsWith::kLayers},
-    {"knapspec", "KnapSpec: the same, the blocks chosen as a knapsack of what they cost",
-     describe<&MethodOptions::knapspec>, make_layer_skipping<make_knapspec, &MethodOptions::knapspec>,
-     DraftsWith::kLayers},
-    {"clasp", "CLaSp: whole layers left out, chosen on the latest token",
-     describe<&MethodOptions::clasp>, make_layer_skipping<make_clasp, &MethodOptions::clasp>,
-     DraftsWith::kLayers},
-    {"del", "DEL: the model left early, at the layer that was right most for its cost",
-     describe<&MethodOptions::del>, make_layer_skipping<make_del, &MethodOptions::del>,
-     DraftsWith::kLayers},
+    by_layers<make_uniform, &MethodOptions::uniform>(
+        "uniform", "The model itself with blocks left out, spread evenly"),
+    by_layers<make_selfsd, &MethodOptions::selfsd>(
+        "selfsd", "Self-SD: the model itself with blocks left out, which were searched beforehand"),
+    by_layers<make_swift, &MethodOptions::swift>(
+        "swift", "SWIFT: the model itself with blocks left out, which are searched while it runs"),
+    by_layers<make_knnssd, &MethodOptions::knnssd>(
+        "knnssd", "KNN-SSD: the model itself with blocks left out, by what the prompt is about"),
+    by_layers<make_knapspec, &MethodOptions::knapspec>(
+        "knapspec", "KnapSpec: the same, the blocks chosen as a knapsack of what they cost"),
+    by_layers<make_clasp, &MethodOptions::clasp>(
+        "clasp", "CLaSp: whole layers left out, chosen on the latest token"),
+    by_layers<make_del, &MethodOptions::del>(
+        "del", "DEL: the model left early, at the layer that was right most for its cost"),
 });
 
 // Hands options on with the method's name in front of theirs.

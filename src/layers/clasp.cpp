@@ -10,9 +10,9 @@ namespace {
 
 class ClaspSelector final : public IntervalSelector {
  public:
-  ClaspSelector(const ClaspOptions& options, Executor& executor, const PassCosts& costs)
-      : IntervalSelector(options.when, executor, costs) {
-    const int n_layers = executor.model().config().n_layers;
+  ClaspSelector(const ClaspOptions& options, const SelectorResources& resources)
+      : IntervalSelector(options.when, resources) {
+    const int n_layers = resources.executor.model().config().n_layers;
     n_skipped_ = std::min(static_cast<int>(std::lround(n_layers * options.skip)), n_layers - 1);
   }
 
@@ -40,9 +40,9 @@ void ClaspOptions::describe(OptionVisitor& visitor) {
   visitor.visit({"skip", "Share of the layers left out"}, skip, {0.0, 0.9});
 }
 
-std::unique_ptr<LayerSelector> make_clasp(const ClaspOptions& options, Executor& executor,
-                                          const PassCosts& costs) {
-  return std::make_unique<ClaspSelector>(options, executor, costs);
+std::unique_ptr<LayerSelector> make_clasp(const ClaspOptions& options,
+                                          const SelectorResources& resources) {
+  return std::make_unique<ClaspSelector>(options, resources);
 }
 
 }  // namespace forerun

@@ -19,8 +19,7 @@ struct ClaspOptions {
   void describe(OptionVisitor& visitor);
 };
 
-// The executor and the costs outlive it.
-std::unique_ptr<LayerSelector> make_clasp(const ClaspOptions& options, Executor& executor,
-                                          const PassCosts& costs);
+std::unique_ptr<LayerSelector> make_clasp(const ClaspOptions& options,
+                                          const SelectorResources& resources);
 
 }  // namespace forerun

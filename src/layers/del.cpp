@@ -12,10 +12,10 @@ constexpr int kMaxDraft = 17;  // as published
 
 class DelSelector final : public IntervalSelector {
  public:
-  DelSelector(const DelOptions& options, Executor& executor, const PassCosts& costs)
-      : IntervalSelector(options.when, executor, costs),
+  DelSelector(const DelOptions& options, const SelectorResources& resources)
+      : IntervalSelector(options.when, resources),
         window_(options.window),
-        counts_(executor.model().config().n_layers, options.decay) {}
+        counts_(resources.executor.model().config().n_layers, options.decay) {}
 
  private:
   bool look(const RequestView& request, size_t n_recent) override {
@@ -106,9 +106,8 @@ ExitCounts::Choice ExitCounts::best() const {
   return best;
 }
 
-std::unique_ptr<LayerSelector> make_del(const DelOptions& options, Executor& executor,
-                                        const PassCosts& costs) {
-  return std::make_unique<DelSelector>(options, executor, costs);
+std::unique_ptr<LayerSelector> make_del(const DelOptions& options, const SelectorResources& resources) {
+  return std::make_unique<DelSelector>(options, resources);
 }
 
 }  // namespace forerun

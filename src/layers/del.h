@@ -58,8 +58,6 @@ class ExitCounts {
   std::vector<Exit> exits_;  // [0]: behind the first layer
 };
 
-// The executor and the costs outlive it.
-std::unique_ptr<LayerSelector> make_del(const DelOptions& options, Executor& executor,
-                                        const PassCosts& costs);
+std::unique_ptr<LayerSelector> make_del(const DelOptions& options, const SelectorResources& resources);
 
 }  // namespace forerun

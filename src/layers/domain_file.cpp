@@ -1,6 +1,5 @@
 #include "layers/domain_file.h"
 
-#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <nlohmann/json.hpp>

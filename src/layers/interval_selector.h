@@ -6,10 +6,8 @@
 #include <optional>
 
 #include "core/option_visitor.h"
-#include "cost/pass_costs.h"
 #include "layers/layer_selector.h"
 #include "layers/time_share.h"
-#include "model/executor.h"
 
 namespace forerun {
 
@@ -25,9 +23,11 @@ class IntervalSelector : public LayerSelector {
   std::unique_ptr<RequestLayers> begin(const RequestView& request) final;
 
  protected:
-  // The executor and the costs outlive it.
-  IntervalSelector(const IntervalOptions& options, Executor& executor, const PassCosts& costs)
-      : executor_(executor), costs_(costs), options_(options), time_(options.share) {}
+  IntervalSelector(const IntervalOptions& options, const SelectorResources& resources)
+      : executor_(resources.executor),
+        costs_(resources.costs),
+        options_(options),
+        time_(options.share) {}
 
   // Looks at a request's text, of which `n_recent` tokens came with the last few steps. Runs
   // passes. false: there is too little text. May throw Error{kContextFull}: no room now.

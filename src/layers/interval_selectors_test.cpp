@@ -57,7 +57,7 @@ class IntervalSelectors : public test::PlantedTest {
 TEST_F(IntervalSelectors, KnapSpecFindsWhatIsPlanted) {
   const WrittenText text(*executor_, 1.0f, 200);
   for (const int branches : {0, 6}) {
-    const auto selector = make_knapspec({.when = kNoLimit, .branches = branches}, *executor_, costs_);
+    const auto selector = make_knapspec({.when = kNoLimit, .branches = branches}, {*executor_, costs_});
     EXPECT_FALSE(plan_after(*selector, text, 6)) << "before it has looked";
     const auto plan = plan_after(*selector, text, 8);
     ASSERT_TRUE(plan.has_value());
@@ -70,7 +70,7 @@ TEST_F(IntervalSelectors, KnapSpecFindsWhatIsPlanted) {
 TEST_F(IntervalSelectors, KnapSpecKeepsToItsCap) {
   const WrittenText text(*executor_, 1.0f, 120);
   const auto selector =
-      make_knapspec({.when = kNoLimit, .cap = 0.25, .branches = 0}, *executor_, costs_);
+      make_knapspec({.when = kNoLimit, .cap = 0.25, .branches = 0}, {*executor_, costs_});
   const auto plan = plan_after(*selector, text, 8);
   ASSERT_TRUE(plan.has_value());
   EXPECT_EQ(plan->layers.n_blocks() - plan->layers.n_running(), kPlantedLayers / 2);
@@ -82,7 +82,7 @@ TEST_F(IntervalSelectors, KnapSpecDoesNotDraftWhereItCannotPay) {
   every_row.curve = CostCurve({{.n_rows = 1, .seconds = 26, .seconds_per_token = 0},
                                {.n_rows = 2, .seconds = 52, .seconds_per_token = 0}});
   const PassCosts dear(every_row);
-  const auto selector = make_knapspec({.when = kNoLimit}, *executor_, dear);
+  const auto selector = make_knapspec({.when = kNoLimit}, {*executor_, dear});
   const int64_t before = executor_->n_passes();
   EXPECT_FALSE(plan_after(*selector, text, 64));
   const int64_t first_look = executor_->n_passes() - before;
@@ -94,7 +94,7 @@ TEST_F(IntervalSelectors, KnapSpecDoesNotDraftWhereItCannotPay) {
 
 TEST_F(IntervalSelectors, KnapSpecStopsWhenItsDraftsFail) {
   const WrittenText text(*executor_, 1.0f, 120);
-  const auto selector = make_knapspec({.when = kNoLimit}, *executor_, costs_);
+  const auto selector = make_knapspec({.when = kNoLimit}, {*executor_, costs_});
   plan_after(*selector, text, 8);
   const auto chooser = selector->begin(text);
   const int at_first = chooser->plan().value().max_tokens;
@@ -107,16 +107,16 @@ TEST_F(IntervalSelectors, KnapSpecStopsWhenItsDraftsFail) {
 
 TEST_F(IntervalSelectors, KnapSpecGoesOnWithWhatItChoseBefore) {
   const WrittenText text(*executor_, 1.0f, 120);
-  const auto first = make_knapspec({.when = kNoLimit}, *executor_, costs_);
+  const auto first = make_knapspec({.when = kNoLimit}, {*executor_, costs_});
   EXPECT_FALSE(first->learnt()) << "it has not looked yet";
   plan_after(*first, text, 8);
-  const auto later = make_knapspec({.when = {.interval = 64, .share = 0.0}}, *executor_, costs_);
+  const auto later = make_knapspec({.when = {.interval = 64, .share = 0.0}}, {*executor_, costs_});
   later->restore(first->learnt().value());
   const auto plan = later->begin(text)->plan();
   ASSERT_TRUE(plan);
   EXPECT_EQ(plan->layers, first->learnt());
   // A file of another model is no use.
-  const auto other = make_knapspec({.when = {.interval = 64, .share = 0.0}}, *executor_, costs_);
+  const auto other = make_knapspec({.when = {.interval = 64, .share = 0.0}}, {*executor_, costs_});
   other->restore(LayerSet::none(3));
   EXPECT_FALSE(other->begin(text)->plan());
 }
@@ -135,7 +135,7 @@ TEST_F(IntervalSelectors, AttentionWeighsMoreBehindLongTexts) {
 // Layers both of whose blocks do nothing.
 TEST_F(IntervalSelectors, ClaspFindsWholeLayers) {
   const WrittenText text(*executor_, 1.0f, 60);
-  const auto selector = make_clasp({.when = kNoLimit, .skip = 4.0 / 12}, *executor_, costs_);
+  const auto selector = make_clasp({.when = kNoLimit, .skip = 4.0 / 12}, {*executor_, costs_});
   const auto plan = plan_after(*selector, text, 8);
   ASSERT_TRUE(plan.has_value());
   LayerSet expected = LayerSet::full(kPlantedLayers);
@@ -148,7 +148,7 @@ TEST_F(IntervalSelectors, ClaspFindsWholeLayers) {
 
 TEST_F(IntervalSelectors, DelLeavesTheModelEarlyOrNotAtAll) {
   const WrittenText text(*executor_, 1.0f, 60);
-  const auto selector = make_del({.when = kNoLimit, .window = 16}, *executor_, costs_);
+  const auto selector = make_del({.when = kNoLimit, .window = 16}, {*executor_, costs_});
   const auto plan = plan_after(*selector, text, 8);
   if (!plan) return;
   EXPECT_EQ(plan->layers, LayerSet::first_blocks(kPlantedLayers, plan->layers.n_running()));
@@ -157,7 +157,7 @@ TEST_F(IntervalSelectors, DelLeavesTheModelEarlyOrNotAtAll) {
 
 TEST_F(IntervalSelectors, LookingTakesItsShareOfTheTimeAtMost) {
   const WrittenText text(*executor_, 1.0f, 60);
-  const auto selector = make_knapspec({.when = {.interval = 1, .share = 0.0}}, *executor_, costs_);
+  const auto selector = make_knapspec({.when = {.interval = 1, .share = 0.0}}, {*executor_, costs_});
   const int64_t before = executor_->n_passes();
   EXPECT_FALSE(plan_after(*selector, text, 100));
   EXPECT_EQ(executor_->n_passes(), before);
@@ -167,9 +167,9 @@ TEST_F(IntervalSelectors, AFullCacheIsNoError) {
   const WrittenText text(*executor_, 1.0f, 60);
   const SequenceId other = executor_->cells().create();
   while (executor_->cells().n_free() > 2) executor_->cells().extend(other);
-  const auto knapspec = make_knapspec({.when = kNoLimit}, *executor_, costs_);
+  const auto knapspec = make_knapspec({.when = kNoLimit}, {*executor_, costs_});
   EXPECT_FALSE(plan_after(*knapspec, text, 20));
-  const auto del = make_del({.when = kNoLimit}, *executor_, costs_);
+  const auto del = make_del({.when = kNoLimit}, {*executor_, costs_});
   EXPECT_FALSE(plan_after(*del, text, 20));
 }
 

@@ -97,11 +97,11 @@ struct Chosen {
 
 class KnapSpecSelector final : public IntervalSelector {
  public:
-  KnapSpecSelector(const KnapSpecOptions& options, Executor& executor, const PassCosts& costs)
-      : IntervalSelector(options.when, executor, costs),
+  KnapSpecSelector(const KnapSpecOptions& options, const SelectorResources& resources)
+      : IntervalSelector(options.when, resources),
         options_(options),
-        probe_(executor),
-        idle_blocks_(executor, costs) {}
+        probe_(resources.executor),
+        idle_blocks_(resources.executor, resources.costs) {}
 
   std::optional<LayerSet> learnt() const override {
     if (chosen_) return chosen_->layers;
@@ -194,9 +194,9 @@ bool KnapSpecSelector::look(const RequestView& request, size_t n_recent) {
 
 }  // namespace
 
-std::unique_ptr<LayerSelector> make_knapspec(const KnapSpecOptions& options, Executor& executor,
-                                             const PassCosts& costs) {
-  return std::make_unique<KnapSpecSelector>(options, executor, costs);
+std::unique_ptr<LayerSelector> make_knapspec(const KnapSpecOptions& options,
+                                             const SelectorResources& resources) {
+  return std::make_unique<KnapSpecSelector>(options, resources);
 }
 
 }  // namespace forerun

@@ -55,8 +55,7 @@ constexpr int kQuickBranches = 8;
 constexpr size_t kQuickTokens = 4;
 std::vector<KnapsackChoice> quick_choices(BlockStates& states, const PassCosts& costs, int n_context);
 
-// The executor and the costs outlive it.
-std::unique_ptr<LayerSelector> make_knapspec(const KnapSpecOptions& options, Executor& executor,
-                                             const PassCosts& costs);
+std::unique_ptr<LayerSelector> make_knapspec(const KnapSpecOptions& options,
+                                             const SelectorResources& resources);
 
 }  // namespace forerun

@@ -7,11 +7,14 @@
 // Not thread-safe.
 #pragma once
 
+#include <functional>
 #include <limits>
 #include <memory>
 #include <optional>
+#include <string_view>
 
-#include "model/layer_set.h"
+#include "cost/pass_costs.h"
+#include "model/executor.h"
 #include "request/request_view.h"
 #include "stopping/thresholds.h"
 
@@ -48,6 +51,14 @@ class LayerSelector {
   // it found none to leave out.
   virtual std::optional<LayerSet> learnt() const { return std::nullopt; }
   virtual void restore(const LayerSet& /*learnt*/) {}
+};
+
+// What selectors are made with; the executor and the costs outlive them.
+struct SelectorResources {
+  Executor& executor;
+  const PassCosts& costs;
+  double threshold = 0;                             // behind a less probable token drafts end
+  std::function<void(std::string_view)> warn = {};  // gets what went wrong beside requests; may be empty
 };
 
 // The same set for all requests, always; nullopt: better not to draft. With a threshold, drafts end

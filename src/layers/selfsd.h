@@ -13,7 +13,6 @@
 
 #include "core/option_visitor.h"
 #include "layers/layer_selector.h"
-#include "model/model.h"
 
 namespace forerun {
 
@@ -24,9 +23,8 @@ struct SelfSdOptions {
   void describe(OptionVisitor& visitor);
 };
 
-// Reads the file, which is for this model. `threshold` is the drafter's, from which it adapts. Throws
-// Error.
-std::unique_ptr<LayerSelector> make_selfsd(const SelfSdOptions& options, const Model& model,
-                                           double threshold);
+// Reads the file, which is for this model. Adapts from the drafter's threshold. Throws Error.
+std::unique_ptr<LayerSelector> make_selfsd(const SelfSdOptions& options,
+                                           const SelectorResources& resources);
 
 }  // namespace forerun

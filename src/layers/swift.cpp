@@ -121,16 +121,13 @@ class SwiftSelector::Chooser final : public RequestLayers {
   bool is_first_step_ = true;
 };
 
-SwiftSelector::SwiftSelector(const SwiftOptions& options, Executor& executor, const PassCosts& costs,
-                             Warn warn)
+SwiftSelector::SwiftSelector(const SwiftOptions& options, const SelectorResources& resources)
     : options_(with_kept_skip(options)),
-      executor_(executor),
-      costs_(costs),
+      resources_(resources),
       time_(options.share),
-      probe_(executor),
-      idle_blocks_(executor, costs),
-      search_(make_search(options_, executor.model())),
-      warn_(std::move(warn)),
+      probe_(resources.executor),
+      idle_blocks_(resources.executor, resources.costs),
+      search_(make_search(options_, resources.executor.model())),
       n_kept_(search_.n_scores()),
       has_begun_(is_published(options) || search_.n_scores() > 0) {}
 
@@ -145,14 +142,14 @@ std::unique_ptr<RequestLayers> SwiftSelector::begin(const RequestView& request) 
 void SwiftSelector::keep_state() {
   if (options_.state.empty() || search_.n_scores() == n_kept_) return;
   const Json json{{kState.version_field, kState.version},
-                  {"model", fingerprint_text(executor_.model().fingerprint())},
+                  {"model", fingerprint_text(resources_.executor.model().fingerprint())},
                   {"skip", options_.skip},
                   {"search", search_.to_json()}};
   try {
     replace_file(options_.state, json.dump() + "\n");
     n_kept_ = search_.n_scores();
   } catch (const Error& error) {
-    if (warn_) warn_(error.what());
+    if (resources_.warn) resources_.warn(error.what());
   }
 }
 
@@ -168,7 +165,7 @@ void SwiftSelector::observe(const ChainOutcome& outcome) {
   options_.skip = kLessSkip;
   SwiftOptions fresh = options_;
   fresh.state.clear();
-  search_ = make_search(fresh, executor_.model());
+  search_ = make_search(fresh, resources_.executor.model());
   n_kept_ = 0;
 }
 
@@ -181,7 +178,7 @@ std::optional<LayerSet> SwiftSelector::best() const {
 // Published: agreement. Ours: how many times as fast as plain decoding.
 double SwiftSelector::score(double agreement, const LayerSet& layers, int n_context) const {
   if (is_published(options_)) return agreement;
-  return draft_speedup(costs_, layers,
+  return draft_speedup(resources_.costs, layers,
                        {.agreement = agreement, .n_seen = options_.window, .n_context = n_context});
 }
 
@@ -192,8 +189,8 @@ std::optional<LayerSet> SwiftSelector::quick_choice(Tokens& tokens) {
   std::optional<LayerSet> best;
   double best_score = 0;
   in_free_cells([&] {
-    TextBlockStates states(executor_, request, tokens.end, kQuickTokens);
-    for (const KnapsackChoice& choice : quick_choices(states, costs_, n_context)) {
+    TextBlockStates states(resources_.executor, request, tokens.end, kQuickTokens);
+    for (const KnapsackChoice& choice : quick_choices(states, resources_.costs, n_context)) {
       const auto agreed = agreement(tokens, choice.layers);
       if (!agreed) return;
       const double found = score(*agreed, choice.layers, n_context);
@@ -216,7 +213,7 @@ std::optional<double> SwiftSelector::agreement(Tokens& tokens, const LayerSet& l
 void SwiftSelector::begin_search(Tokens& tokens) {
   const Stopwatch watch;
   const auto first = quick_choice(tokens);
-  if (first) search_ = make_search(options_, executor_.model(), first);
+  if (first) search_ = make_search(options_, resources_.executor.model(), first);
   has_begun_ = true;
   time_.use(watch.seconds());
 }
@@ -225,8 +222,9 @@ void SwiftSelector::begin_search(Tokens& tokens) {
 bool SwiftSelector::has_time(const RequestView& request) {
   if (has_begun_) return time_.allows(candidate_seconds_);
   const auto n_context = static_cast<int>(request.text().size());
-  const double seconds = 2 * (costs_.pass(kQuickBranches * static_cast<int>(kQuickTokens), n_context) +
-                              costs_.pass(options_.window, n_context));
+  const double seconds =
+      2 * (resources_.costs.pass(kQuickBranches * static_cast<int>(kQuickTokens), n_context) +
+           resources_.costs.pass(options_.window, n_context));
   return time_.allows(seconds) || idle_blocks_.promises_much(request, time_);
 }
 

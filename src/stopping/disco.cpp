@@ -1,12 +1,10 @@
 #include "stopping/disco.h"
 
-#include <fmt/format.h>
 #include <ggml-cpp.h>
 
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <string>
 
 #include "core/error.h"
 #include "core/file_version.h"

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "core/error.h"
-#include "stopping/disco.h"
 #include "stopping/thresholds.h"
 
 namespace forerun {

@@ -16,12 +16,6 @@ constexpr size_t kWindow = 32;
 // Tokens that the knapsack's branches have.
 constexpr size_t kKnapsackTokens = 8;
 
-SamplingOptions greedy() {
-  SamplingOptions options;
-  options.temperature = 0;
-  return options;
-}
-
 std::vector<LayerSet> layers_of(const std::vector<KnapsackChoice>& choices) {
   std::vector<LayerSet> sets;
   for (const KnapsackChoice& choice : choices) sets.push_back(choice.layers);
@@ -35,7 +29,7 @@ class ExpectedSpeed::Text final : public RequestView {
  public:
   Text(Executor& executor, SearchText text)
       : sequence_(executor.cells()),
-        sampler_(greedy(), executor.model().config().n_vocab),
+        sampler_(greedy_options(1).sampling, executor.model().config().n_vocab),
         text_(std::move(text)) {
     read_all(executor, sequence_.id(), std::span(text_.tokens).first(text_.tokens.size() - 1));
   }

@@ -9,7 +9,7 @@
 #include "layers/block_states.h"
 #include "model/executor.h"
 #include "model/layer_set.h"
-#include "tune/search_text.h"
+#include "tune/answers.h"
 
 namespace forerun {
 

@@ -9,7 +9,6 @@
 
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "draft/model/model_drafter.h"
 #include "model/slots.h"

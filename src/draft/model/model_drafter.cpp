@@ -51,42 +51,22 @@ class ChainGrower {
               const StoppingRule* stopping)
       : options_(options), executor_(executor), costs_(costs), stopping_(stopping) {}
 
-  // A chain to be grown; the job outlives run().
-  void begin(const ModelDraftJob& job, const ChainStart& start) {
-    CHECK(!start.unread.empty() && start.unread.size() <= static_cast<size_t>(executor_.max_rows()));
-    RequestModelDrafter& drafter = *job.drafter;
-    drafter.chain_.clear();
-    // A rule of its own takes the place of the plan's numbers.
-    const int planned = stopping_ != nullptr  ? stopping_->longest().value_or(options_.tokens)
-                        : job.rule != nullptr ? options_.tokens
-                                              : std::min(options_.tokens, job.plan.max_tokens);
-    drafter.max_tokens_ = std::min({planned, job.limits.max_depth, job.limits.max_nodes});
-    chains_.push_back({.job = &job,
-                       .start = start,
-                       .max_tokens = drafter.max_tokens_,
-                       .state = drafter.request().state(),
-                       .next = {start.unread.begin(), start.unread.end()},
-                       .cell = std::nullopt,
-                       .hint_end = job.hint != nullptr ? kRoot : DraftTree::kNone});
-    if (drafter.stopping_ != nullptr) drafter.stopping_->begin();
-  }
-
-  // Grows all of them until none goes on.
-  void run() {
-    // Nothing of them is left when a pass fails.
-    const struct Clearing {
-      std::vector<Chain>& chains;
-      ~Clearing() { chains.clear(); }
-    } clearing{chains_};
+  void draft(std::span<const ModelDraftJob> jobs) {
+    chains_.clear();
+    std::vector<ScratchGuard> guards;
+    for (const ModelDraftJob& job : jobs) {
+      const auto start = job.drafter->start();
+      if (!start) continue;
+      if (start->read == nullptr) guards.emplace_back(executor_.cells(), start->sequence);
+      begin(job, *start);
+    }
+    const auto is_open = [](const Chain& chain) { return !chain.is_complete; };
     for (;;) {
-      const auto open =
-          std::ranges::find_if(chains_, [](const Chain& chain) { return !chain.is_complete; });
+      const auto open = std::ranges::find_if(chains_, is_open);
       if (open == chains_.end()) return;
       forward(open->job->plan.layers);
     }
   }
-
-  Executor& executor() { return executor_; }
 
  private:
   // A request's draft while it grows.
@@ -105,6 +85,25 @@ class ChainGrower {
     RequestModelDrafter& drafter() const { return *job->drafter; }
     DraftTree& tree() const { return *job->tree; }
   };
+
+  void begin(const ModelDraftJob& job, const ChainStart& start) {
+    CHECK(!start.unread.empty() && start.unread.size() <= static_cast<size_t>(executor_.max_rows()));
+    RequestModelDrafter& drafter = *job.drafter;
+    drafter.chain_.clear();
+    // A rule of its own takes the place of the plan's numbers.
+    const int planned = stopping_ != nullptr  ? stopping_->longest().value_or(options_.tokens)
+                        : job.rule != nullptr ? options_.tokens
+                                              : std::min(options_.tokens, job.plan.max_tokens);
+    drafter.max_tokens_ = std::min({planned, job.limits.max_depth, job.limits.max_nodes});
+    chains_.push_back({.job = &job,
+                       .start = start,
+                       .max_tokens = drafter.max_tokens_,
+                       .state = drafter.request().state(),
+                       .next = {start.unread.begin(), start.unread.end()},
+                       .cell = std::nullopt,
+                       .hint_end = job.hint != nullptr ? kRoot : DraftTree::kNone});
+    if (drafter.stopping_ != nullptr) drafter.stopping_->begin();
+  }
 
   // All chains with these layers that there is room for grow by a token or more.
   void forward(const LayerSet& layers) {
@@ -334,14 +333,7 @@ ModelDrafter::ModelDrafter(const ChainOptions& options, Executor& executor, Pass
 ModelDrafter::~ModelDrafter() = default;
 
 void ModelDrafter::draft(std::span<const ModelDraftJob> jobs) {
-  std::vector<ScratchGuard> guards;
-  for (const ModelDraftJob& job : jobs) {
-    const auto start = job.drafter->start();
-    if (!start) continue;
-    if (start->read == nullptr) guards.emplace_back(grower_->executor().cells(), start->sequence);
-    grower_->begin(job, *start);
-  }
-  grower_->run();
+  grower_->draft(jobs);
 }
 
 }  // namespace forerun

@@ -20,13 +20,13 @@ struct NodePair {
 };
 
 struct Candidate {
-  double rank;
-  int order;  // of discovery
+  double rank = 0;
+  int order = 0;  // of discovery
   NodePair nodes;
-  TokenId token;
-  float score;
-  int depth;
-  int32_t parent;
+  TokenId token = {};
+  float score = 1.0f;
+  int depth = 0;
+  int32_t parent = kRoot;
 
   bool operator<(const Candidate& other) const {
     return rank != other.rank ? rank < other.rank : order > other.order;
@@ -46,9 +46,7 @@ class PiaGrower {
   void grow(NodePair start, Rank rank, int size, int match_length, DraftTree& tree) {
     heap_.clear();
     n_found_ = 0;
-    find_candidates(
-        {.rank = 0, .order = 0, .nodes = start, .token = {}, .score = 1.0f, .depth = 0, .parent = kRoot},
-        kRoot, rank);
+    find_candidates({.nodes = start}, kRoot, rank);
     while (tree.size() < size && !heap_.empty()) {
       std::pop_heap(heap_.begin(), heap_.end());
       const Candidate next = heap_.back();

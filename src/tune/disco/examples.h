@@ -13,7 +13,7 @@
 #include "model/layer_set.h"
 #include "sampling/sampler.h"
 #include "stopping/disco.h"
-#include "tune/search_text.h"
+#include "tune/answers.h"
 
 namespace forerun {
 
