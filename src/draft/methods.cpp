@@ -162,118 +162,59 @@ constexpr auto kMethods = std::to_array<MethodInfo>({
 });
 
 // Hands options on with the method's name in front of theirs.
-class Prefixed : public OptionVisitor {
- public:
-  Prefixed(std::string_view method, OptionVisitor& visitor) : method_(method), visitor_(visitor) {}
+OptionVisitor prefixed(std::string_view method, const OptionVisitor& visitor) {
+  return OptionVisitor([method, &visitor](const OptionText& text, const Option& option) {
+    const std::string name = fmt::format("{}-{}", method, text.name);
+    visitor.visit({.name = name, .help = text.help, .if_empty = text.if_empty}, option);
+  });
+}
 
-  void visit(const OptionText& text, int& value, OptionRange<int> range) override {
-    pass(text, value, range);
-  }
-  void visit(const OptionText& text, double& value, OptionRange<double> range) override {
-    pass(text, value, range);
-  }
-  void visit(const OptionText& text, bool& value) override { pass(text, value); }
-  void visit(const OptionText& text, std::string& value,
-             std::span<const std::string_view> choices) override {
-    pass(text, value, choices);
-  }
+// Throw for a value that is out of range or missing.
+template <typename Number>
+void check_option(const OptionText& text, const NumberOption<Number>& option) {
+  const auto& [value, range] = option;
+  if (value >= range.min && value <= range.max) return;
+  fail(ErrorCode::kInvalidArgument, "{} is {}: choose a number from {} to {}", text.name, value,
+       range.min, range.max);
+}
 
- private:
-  template <typename... Args>
-  void pass(const OptionText& text, Args&&... args) {
-    const std::string name = fmt::format("{}-{}", method_, text.name);
-    visitor_.visit({.name = name, .help = text.help, .if_empty = text.if_empty},
-                   std::forward<Args>(args)...);
-  }
+void check_option(const OptionText& /*text*/, const SwitchOption& /*option*/) {}
 
-  std::string_view method_;
-  OptionVisitor& visitor_;
-};
+void check_option(const OptionText& text, const TextOption& option) {
+  const auto& [value, choices] = option;
+  if (value.empty() && !text.if_empty.empty()) fail(ErrorCode::kInvalidArgument, "{}", text.if_empty);
+  if (choices.empty() || std::ranges::find(choices, value) != choices.end()) return;
+  fail(ErrorCode::kInvalidArgument, "{} is '{}': choose one of {}", text.name, value,
+       fmt::join(choices, ", "));
+}
 
-// Throws for a value that is out of range or missing.
-class Checking : public OptionVisitor {
- public:
-  void visit(const OptionText& text, int& value, OptionRange<int> range) override {
-    check(text, value, range);
+// Throw for a value that is none of the option's.
+template <typename Number>
+void set_option(const OptionText& text, std::string_view value, const NumberOption<Number>& option) {
+  Number number{};
+  const char* const end = value.data() + value.size();
+  const auto result = std::from_chars(value.data(), end, number);
+  if (result.ec != std::errc{} || result.ptr != end) {
+    fail(ErrorCode::kInvalidArgument, "{} is '{}': choose a number from {} to {}", text.name, value,
+         option.range.min, option.range.max);
   }
-  void visit(const OptionText& text, double& value, OptionRange<double> range) override {
-    check(text, value, range);
-  }
-  void visit(const OptionText& /*text*/, bool& /*value*/) override {}
-  void visit(const OptionText& text, std::string& value,
-             std::span<const std::string_view> choices) override {
-    if (value.empty() && !text.if_empty.empty()) {
-      fail(ErrorCode::kInvalidArgument, "{}", text.if_empty);
-    }
-    if (choices.empty() || std::find(choices.begin(), choices.end(), value) != choices.end()) return;
-    fail(ErrorCode::kInvalidArgument, "{} is '{}': choose one of {}", text.name, value,
-         fmt::join(choices, ", "));
-  }
+  check_option(text, NumberOption<Number>{number, option.range});
+  option.value = number;
+}
 
- private:
-  template <typename Number>
-  static void check(const OptionText& text, Number value, OptionRange<Number> range) {
-    if (value >= range.min && value <= range.max) return;
-    fail(ErrorCode::kInvalidArgument, "{} is {}: choose a number from {} to {}", text.name, value,
-         range.min, range.max);
+void set_option(const OptionText& text, std::string_view value, const SwitchOption& option) {
+  if (value != "true" && value != "false") {
+    fail(ErrorCode::kInvalidArgument, "{} is '{}': choose true or false", text.name, value);
   }
-};
+  option.value = value == "true";
+}
 
-// Looks for the option of one name, and sets it if there is a value.
-class Setting : public OptionVisitor {
- public:
-  explicit Setting(std::string_view name, std::optional<std::string_view> value = std::nullopt)
-      : name_(name), has_value_(value), value_(value.value_or("")) {}
-  bool found() const { return found_; }
-
-  void visit(const OptionText& text, int& value, OptionRange<int> range) override {
-    set(text, value, range);
-  }
-  void visit(const OptionText& text, double& value, OptionRange<double> range) override {
-    set(text, value, range);
-  }
-  void visit(const OptionText& text, bool& value) override {
-    if (!sets(text)) return;
-    if (value_ != "true" && value_ != "false") {
-      fail(ErrorCode::kInvalidArgument, "{} is '{}': choose true or false", name_, value_);
-    }
-    value = value_ == "true";
-  }
-  void visit(const OptionText& text, std::string& value,
-             std::span<const std::string_view> choices) override {
-    if (!sets(text)) return;
-    std::string chosen(value_);
-    // Whether it is needed depends on the method.
-    Checking().visit({.name = text.name, .help = text.help}, chosen, choices);
-    value = std::move(chosen);
-  }
-
- private:
-  bool sets(const OptionText& text) {
-    const bool is_it = text.name == name_;
-    found_ |= is_it;
-    return is_it && has_value_;
-  }
-
-  template <typename Number>
-  void set(const OptionText& text, Number& value, OptionRange<Number> range) {
-    if (!sets(text)) return;
-    Number number{};
-    const char* const end = value_.data() + value_.size();
-    const auto result = std::from_chars(value_.data(), end, number);
-    if (result.ec != std::errc{} || result.ptr != end) {
-      fail(ErrorCode::kInvalidArgument, "{} is '{}': choose a number from {} to {}", name_, value_,
-           range.min, range.max);
-    }
-    Checking().visit(text, number, range);
-    value = number;
-  }
-
-  std::string_view name_;
-  bool has_value_;
-  std::string_view value_;
-  bool found_ = false;
-};
+void set_option(const OptionText& text, std::string_view value, const TextOption& option) {
+  std::string chosen(value);
+  // Whether it is needed depends on the method.
+  check_option({.name = text.name, .help = text.help}, TextOption{chosen, option.choices});
+  option.value = std::move(chosen);
+}
 
 }  // namespace
 
@@ -306,8 +247,8 @@ void UniformOptions::describe(OptionVisitor& visitor) {
 void MethodOptions::describe(OptionVisitor& visitor) {
   stopping.describe(visitor);
   for (const MethodInfo& method : kMethods) {
-    Prefixed prefixed(method.name, visitor);
-    method.describe(*this, prefixed);
+    OptionVisitor own = prefixed(method.name, visitor);
+    method.describe(*this, own);
   }
 }
 
@@ -324,9 +265,11 @@ const MethodInfo& find_method(std::string_view name) {
 void check_method(std::string_view name, const MethodOptions& options) {
   const MethodInfo& method = find_method(name);
   MethodOptions copy = options;
-  Checking checking;
-  Prefixed prefixed(method.name, checking);
-  method.describe(copy, prefixed);
+  OptionVisitor checking([](const OptionText& text, const Option& option) {
+    std::visit([&](const auto& field) { check_option(text, field); }, option);
+  });
+  OptionVisitor own = prefixed(method.name, checking);
+  method.describe(copy, own);
   if (method.drafts_with == DraftsWith::kTexts) return;
   copy.stopping.describe(checking);
   const std::string& layers = options.automatic.layers;
@@ -340,16 +283,21 @@ DrafterSet make_drafters(std::string_view name, const MethodOptions& options,
 }
 
 bool has_method_option(std::string_view name) {
-  MethodOptions options;
-  Setting looking(name);
-  options.describe(looking);
-  return looking.found();
+  bool is_there = false;
+  OptionVisitor looking([&](const OptionText& text, const Option&) { is_there |= text.name == name; });
+  MethodOptions().describe(looking);
+  return is_there;
 }
 
 void set_method_option(MethodOptions& options, std::string_view name, std::string_view value) {
-  Setting setting(name, value);
+  bool is_there = false;
+  OptionVisitor setting([&](const OptionText& text, const Option& option) {
+    if (text.name != name) return;
+    is_there = true;
+    std::visit([&](const auto& field) { set_option(text, value, field); }, option);
+  });
   options.describe(setting);
-  if (!setting.found()) fail(ErrorCode::kInvalidArgument, "there is no drafting option '{}'", name);
+  if (!is_there) fail(ErrorCode::kInvalidArgument, "there is no drafting option '{}'", name);
 }
 
 }  // namespace forerun

@@ -19,7 +19,6 @@
 #include "draft/methods.h"
 #include "layers/layer_file.h"
 #include "pictures/layer_picture.h"
-#include "tune/measured_speed.h"
 
 namespace forerun {
 namespace {
