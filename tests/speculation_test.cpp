@@ -14,7 +14,7 @@
 #include "draft/methods.h"
 #include "gguf/gguf_file.h"
 #include "model/model.h"
-#include "stopping/disco_classifier.h"
+#include "stopping/disco.h"
 #include "support/domain_files.h"
 #include "support/engine.h"
 #include "support/engine_options.h"

@@ -13,52 +13,24 @@ struct Tables {
   std::vector<DraftingOption> shared;
 };
 
-// Writes every option down where it belongs: below the method whose name it begins with.
-class Listing final : public OptionVisitor {
- public:
-  explicit Listing(Tables& tables) : tables_(tables) {}
+template <typename Number>
+void fill(DraftingOption& to, const NumberOption<Number>& option) {
+  to.type = std::is_integral_v<Number> ? OptionType::kInteger : OptionType::kNumber;
+  to.usual = fmt::format("{}", option.value);
+  to.min = static_cast<double>(option.range.min);
+  to.max = static_cast<double>(option.range.max);
+}
 
-  void visit(const OptionText& text, int& value, OptionRange<int> range) override {
-    add({.name = std::string(text.name),
-         .help = std::string(text.help),
-         .type = OptionType::kInteger,
-         .usual = fmt::format("{}", value),
-         .min = static_cast<double>(range.min),
-         .max = static_cast<double>(range.max)});
-  }
-  void visit(const OptionText& text, double& value, OptionRange<double> range) override {
-    add({.name = std::string(text.name),
-         .help = std::string(text.help),
-         .type = OptionType::kNumber,
-         .usual = fmt::format("{}", value),
-         .min = range.min,
-         .max = range.max});
-  }
-  void visit(const OptionText& text, bool& value) override {
-    add({.name = std::string(text.name),
-         .help = std::string(text.help),
-         .type = OptionType::kSwitch,
-         .usual = value ? "true" : "false"});
-  }
-  void visit(const OptionText& text, std::string& value,
-             std::span<const std::string_view> choices) override {
-    add({.name = std::string(text.name),
-         .help = std::string(text.help),
-         .type = OptionType::kText,
-         .usual = value,
-         .choices = {choices.begin(), choices.end()}});
-  }
+void fill(DraftingOption& to, const SwitchOption& option) {
+  to.type = OptionType::kSwitch;
+  to.usual = option.value ? "true" : "false";
+}
 
- private:
-  void add(DraftingOption option) {
-    const auto owner = std::ranges::find_if(tables_.methods, [&](const DraftingMethod& method) {
-      return option.name.starts_with(method.name + "-");
-    });
-    (owner == tables_.methods.end() ? tables_.shared : owner->options).push_back(std::move(option));
-  }
-
-  Tables& tables_;
-};
+void fill(DraftingOption& to, const TextOption& option) {
+  to.type = OptionType::kText;
+  to.usual = option.value;
+  to.choices = {option.choices.begin(), option.choices.end()};
+}
 
 Tables make_tables() {
   Tables tables;
@@ -67,7 +39,15 @@ Tables make_tables() {
                               .summary = std::string(method.summary),
                               .drafts_with = method.drafts_with});
   }
-  Listing listing(tables);
+  // Every option goes where it belongs: below the method whose name it begins with.
+  OptionVisitor listing([&](const OptionText& text, const Option& option) {
+    DraftingOption listed{.name = std::string(text.name), .help = std::string(text.help), .usual = {}};
+    std::visit([&](const auto& field) { fill(listed, field); }, option);
+    const auto owner = std::ranges::find_if(tables.methods, [&](const DraftingMethod& method) {
+      return text.name.starts_with(method.name + "-");
+    });
+    (owner == tables.methods.end() ? tables.shared : owner->options).push_back(std::move(listed));
+  });
   MethodOptions().describe(listing);
   return tables;
 }

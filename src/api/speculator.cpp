@@ -6,7 +6,7 @@
 #include "api/checked_options.h"
 #include "core/error.h"
 #include "core/hash.h"
-#include "cost/cost_file.h"
+#include "cost/known_costs.h"
 #include "plan/cost_planner.h"
 #include "plan/learnt_file.h"
 #include "plan/own_planner.h"

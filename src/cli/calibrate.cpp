@@ -10,7 +10,7 @@
 #include "cli/commands.h"
 #include "cli/model_options.h"
 #include "cli/output.h"
-#include "cost/cost_file.h"
+#include "cost/known_costs.h"
 #include "engine/loaded_model.h"
 
 namespace forerun {

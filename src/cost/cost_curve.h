@@ -28,6 +28,7 @@ struct BlockCosts {
   double rest = 0;  // embedding, head, and what a pass takes whatever runs in it
 
   double of(const LayerSet& layers) const;
+  BlockCosts scaled(double factor) const { return {attention * factor, mlp * factor, rest * factor}; }
 };
 
 // Numbers of rows that a curve is known at.

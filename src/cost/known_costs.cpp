@@ -1,15 +1,161 @@
 #include "cost/known_costs.h"
 
+#include <fmt/format.h>
+
+#include <cmath>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "core/cache_folder.h"
 #include "core/error.h"
-#include "cost/cost_file.h"
+#include "core/hash.h"
+#include "core/replace_file.h"
+#include "core/version.h"
 #include "cost/guessed_costs.h"
 
 namespace forerun {
 namespace {
 
+using Json = nlohmann::ordered_json;
+
+// Raised when what is kept, or how it is measured, changes.
+constexpr int kVersion = 5;
+// What was learnt from fewer is not kept.
 constexpr int64_t kEnoughPasses = 100;
 
+struct CostFile {
+  std::string machine;
+  uint64_t n_bytes;
+  Calibration costs;
+};
+
+std::vector<CostPoint> read_points(const Json& list) {
+  std::vector<CostPoint> points;
+  for (const Json& entry : list) {
+    points.push_back({.n_rows = static_cast<int>(entry.at(0).get<double>()),
+                      .seconds = entry.at(1).get<double>(),
+                      .seconds_per_token = entry.at(2).get<double>()});
+  }
+  return points;
+}
+
+bool makes_sense(const std::vector<CostPoint>& points, const BlockCosts& blocks) {
+  int n_before = 0;
+  for (const CostPoint& point : points) {
+    if (point.n_rows <= n_before || !(point.seconds > 0) || !(point.seconds_per_token >= 0))
+      return false;
+    n_before = point.n_rows;
+  }
+  return !points.empty() && blocks.attention >= 0 && blocks.mlp >= 0 && blocks.rest >= 0;
+}
+
+// nullopt: there is none, or it is damaged.
+std::optional<CostFile> read_file(const std::filesystem::path& path) {
+  std::ifstream stream(path);
+  try {
+    const Json json = Json::parse(stream);
+    if (json.at("version") != kVersion) return std::nullopt;
+    std::vector<CostPoint> points = read_points(json.at("points"));
+    const Json& blocks = json.at("blocks");
+    const BlockCosts costs{.attention = blocks.at("attention").get<double>(),
+                           .mlp = blocks.at("mlp").get<double>(),
+                           .rest = blocks.at("rest").get<double>()};
+    const auto n_bytes = json.at("weight_bytes").get<double>();
+    if (!makes_sense(points, costs) || !(n_bytes > 0)) return std::nullopt;
+    return CostFile{.machine = json.at("machine").get<std::string>(),
+                    .n_bytes = static_cast<uint64_t>(n_bytes),
+                    .costs = {.curve = CostCurve(std::move(points)), .blocks = costs}};
+  } catch (const Json::exception&) {
+    return std::nullopt;
+  }
+}
+
+CostCurve scaled(const CostCurve& curve, double factor) {
+  std::vector<CostPoint> points = curve.points();
+  for (CostPoint& point : points) {
+    point.seconds *= factor;
+    point.seconds_per_token *= factor;
+  }
+  return CostCurve(std::move(points));
+}
+
 }  // namespace
+
+CostKey CostKey::of(Executor& executor) {
+  const Device& device = executor.model().device();
+  StableHash machine;
+  machine.add(device.info().name);
+  machine.add(device.info().description);
+  machine.add(static_cast<uint64_t>(device.n_threads()));
+  machine.add(device.kernels() != nullptr ? device.kernels()->name : "");
+  machine.add(executor.min_rows());
+  machine.add(kVersionText);
+  StableHash all = machine;
+  all.add(executor.model().fingerprint());
+  all.add(ggml_type_name(executor.cache().keys(0)->type));
+  return {.key = fmt::format("{:016x}", all.value()),
+          .machine = fmt::format("{:016x}", machine.value()),
+          .n_bytes = n_bytes_read(executor.model())};
+}
+
+std::filesystem::path calibration_folder() {
+  return cache_folder() / "calibration";
+}
+
+std::optional<Calibration> load_costs(const std::filesystem::path& folder, const CostKey& key) {
+  auto file = read_file(folder / (key.key + ".json"));
+  return file ? std::optional(std::move(file->costs)) : std::nullopt;
+}
+
+void save_costs(const std::filesystem::path& folder, const CostKey& key, const Calibration& costs) {
+  Json points = Json::array();
+  for (const CostPoint& point : costs.curve.points()) {
+    points.push_back({point.n_rows, point.seconds, point.seconds_per_token});
+  }
+  std::error_code ignored;
+  std::filesystem::create_directories(folder, ignored);
+  const BlockCosts& blocks = costs.blocks;
+  const Json json{
+      {"version", kVersion},
+      {"machine", key.machine},
+      {"weight_bytes", key.n_bytes},
+      {"points", points},
+      {"blocks", {{"attention", blocks.attention}, {"mlp", blocks.mlp}, {"rest", blocks.rest}}}};
+  replace_file(folder / (key.key + ".json"), json.dump() + "\n");
+}
+
+std::optional<CostCurve> load_similar_curve(const std::filesystem::path& folder, const CostKey& key) {
+  const auto distance = [&](const CostFile& file) {
+    return std::abs(std::log(static_cast<double>(file.n_bytes) / static_cast<double>(key.n_bytes)));
+  };
+  std::optional<CostFile> nearest;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
+    if (entry.path().extension() != ".json") continue;
+    auto file = read_file(entry.path());
+    if (!file || file->machine != key.machine) continue;
+    if (!nearest || distance(*file) < distance(*nearest)) nearest = std::move(file);
+  }
+  if (!nearest) return std::nullopt;
+  return scaled(nearest->costs.curve,
+                static_cast<double>(key.n_bytes) / static_cast<double>(nearest->n_bytes));
+}
+
+// A folder that cannot be written costs some time the next time, nothing more.
+void save_if_possible(const CostKey& key, const Calibration& costs) {
+  try {
+    save_costs(calibration_folder(), key, costs);
+  } catch (const Error&) {
+  }
+}
+
+Calibration calibrated(Executor& executor, const CalibrationOptions& options) {
+  const CostKey key = CostKey::of(executor);
+  if (auto kept = load_costs(calibration_folder(), key)) return std::move(*kept);
+  Calibration calibration = calibrate(executor, options);
+  save_if_possible(key, calibration);
+  return calibration;
+}
 
 PassCosts known_costs(Executor& executor) {
   const CostKey key = CostKey::of(executor);
@@ -17,22 +163,14 @@ PassCosts known_costs(Executor& executor) {
   Calibration guess = guess_costs(executor);
   if (auto similar = load_similar_curve(calibration_folder(), key)) {
     // Blocks have their part of a pass, whatever that takes.
-    const double factor = similar->rows(1) / guess.curve.rows(1);
-    guess.blocks = {.attention = guess.blocks.attention * factor,
-                    .mlp = guess.blocks.mlp * factor,
-                    .rest = guess.blocks.rest * factor};
+    guess.blocks = guess.blocks.scaled(similar->rows(1) / guess.curve.rows(1));
     guess.curve = std::move(*similar);
   }
   return PassCosts(std::move(guess), PassCosts::Known::kGuessed);
 }
 
 void keep_costs(Executor& executor, const PassCosts& costs) {
-  if (costs.n_seen() < kEnoughPasses) return;
-  try {
-    save_costs(calibration_folder(), CostKey::of(executor), costs.learnt());
-  } catch (const Error&) {
-    // Where the folder cannot be written, the next run learns it again.
-  }
+  if (costs.n_seen() >= kEnoughPasses) save_if_possible(CostKey::of(executor), costs.learnt());
 }
 
 }  // namespace forerun

@@ -133,10 +133,7 @@ void PassCosts::correct() {
   for (size_t i = 1; i < points.size(); ++i) {
     points[i].seconds = std::max(points[i].seconds, points[i - 1].seconds);
   }
-  const double factor = smoothed(0) * layers_factor_;
-  blocks_ = {.attention = first_.blocks.attention * factor,
-             .mlp = first_.blocks.mlp * factor,
-             .rest = first_.blocks.rest * factor};
+  blocks_ = first_.blocks.scaled(smoothed(0) * layers_factor_);
   corrected_ = CostCurve(std::move(points));
 }
 

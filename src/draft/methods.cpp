@@ -7,7 +7,6 @@
 #include <array>
 #include <charconv>
 #include <optional>
-#include <string>
 #include <vector>
 
 #include "core/check.h"
@@ -44,27 +43,22 @@ DrafterSet only(std::unique_ptr<ModelDrafter> drafter) {
   return set;
 }
 
-PassCosts& costs_of(const DraftResources& resources) {
-  CHECK(resources.costs != nullptr);
-  return *resources.costs;
+std::unique_ptr<LayerSelector> make_uniform(const UniformOptions& options,
+                                            const SelectorResources& resources) {
+  const int n_layers = resources.executor.model().config().n_layers;
+  return std::make_unique<FixedLayers>(uniform_layers(n_layers, options.skip));
 }
 
-DrafterSet make_layer_skipping(const MethodOptions& all, const ChainOptions& options,
-                               const DraftResources& resources,
-                               std::unique_ptr<LayerSelector> selector) {
-  Executor& executor = executor_of(resources);
-  return only(std::make_unique<LayerSkippingDrafter>(options, executor, costs_of(resources),
-                                                     std::move(selector),
-                                                     stopping_of(all, resources, executor.model())));
-}
-
-// A method whose layers `Selector` chooses.
-template <typename Selector, auto kOptions>
+// A method whose layers `kMake` chooses.
+template <auto kMake, auto kOptions>
 DrafterSet make_layer_skipping(const MethodOptions& options, const DraftResources& resources) {
-  const auto& chosen = options.*kOptions;
-  return make_layer_skipping(
-      options, chosen.draft, resources,
-      std::make_unique<Selector>(chosen.layers, executor_of(resources), costs_of(resources)));
+  CHECK(resources.costs != nullptr);
+  Executor& executor = executor_of(resources);
+  const auto& [layers, draft] = options.*kOptions;
+  return only(std::make_unique<LayerSkippingDrafter>(
+      draft, executor, *resources.costs,
+      kMake(layers, {executor, *resources.costs, draft.threshold, resources.warn}),
+      stopping_of(options, resources, executor.model())));
 }
 
 // A drafter of texts.
@@ -83,6 +77,16 @@ DrafterSet make_draft(const MethodOptions& options, const DraftResources& resour
   auto stopping = stopping_of(options, resources, *draft->model);
   return only(
       std::make_unique<DraftModelDrafter>(options.draft.draft, std::move(draft), std::move(stopping)));
+}
+
+std::unique_ptr<LayerSelector> make_swift(const SwiftOptions& options,
+                                          const SelectorResources& resources) {
+  return std::make_unique<SwiftSelector>(options, resources);
+}
+
+std::unique_ptr<LayerSelector> make_knnssd(const KnnOptions& options,
+                                           const SelectorResources& resources) {
+  return std::make_unique<KnnSelector>(options, resources.executor.model());
 }
 
 // What `auto` drafts with: continuations from the text and from datastores, those of the
@@ -108,17 +112,27 @@ DrafterSet make_auto(const MethodOptions& given, const DraftResources& resources
   return all;
 }
 
+template <typename TextDrafter, auto kOptions>
+constexpr MethodInfo from_texts(std::string_view name, std::string_view summary) {
+  return {name, summary, describe<kOptions>, make_text<TextDrafter, kOptions>};
+}
+
+template <auto kMake, auto kOptions>
+constexpr MethodInfo by_layers(std::string_view name, std::string_view summary) {
+  return {name, summary, describe<kOptions>, make_layer_skipping<kMake, kOptions>, DraftsWith::kLayers};
+}
+
 constexpr auto kMethods = std::to_array<MethodInfo>({
     {"auto", "Whatever pays here, or nothing", describe<&MethodOptions::automatic>, make_auto,
      DraftsWith::kModels, /*plans_by_cost=*/true, /*drafts_with_many=*/true},
     {"none", "No drafts: one token per pass", [](MethodOptions&, OptionVisitor&) {},
      [](const MethodOptions&, const DraftResources&) { return DrafterSet{}; }},
-    {"pld", "Prompt lookup: what followed the last tokens earlier in the text",
-     describe<&MethodOptions::pld>, make_text<PldDrafter, &MethodOptions::pld>},
-    {"rest", "REST: what follows the last tokens in the datastore", describe<&MethodOptions::rest>,
-     make_text<RestDrafter, &MethodOptions::rest>},
-    {"pia", "PIA lookahead: branches of the prompt and of earlier answers",
-     describe<&MethodOptions::pia>, make_text<PiaDrafter, &MethodOptions::pia>},
+    from_texts<PldDrafter, &MethodOptions::pld>(
+        "pld", "Prompt lookup: what followed the last tokens earlier in the text"),
+    from_texts<RestDrafter, &MethodOptions::rest>("rest",
+                                                  "REST: what follows the last tokens in the datastore"),
+    from_texts<PiaDrafter, &MethodOptions::pia>(
+        "pia", "PIA lookahead: branches of the prompt and of earlier answers"),
     {"jacobi", "Lookahead decoding: guesses that the model itself improves",
      describe<&MethodOptions::jacobi>,
      [](const MethodOptions& options, const DraftResources& resources) {
@@ -127,187 +141,80 @@ constexpr auto kMethods = std::to_array<MethodInfo>({
     {"sssd", "SSSD: what followed the last tokens in the text and in the datastore",
      describe<&MethodOptions::sssd>, make_text<SssdDrafter, &MethodOptions::sssd>, DraftsWith::kTexts,
      /*plans_by_cost=*/true},
-    {"suffix", "SuffixDecoding: the likeliest continuation of the longest match",
-     describe<&MethodOptions::suffix>, make_text<SuffixDrafter, &MethodOptions::suffix>},
+    from_texts<SuffixDrafter, &MethodOptions::suffix>(
+        "suffix", "SuffixDecoding: the likeliest continuation of the longest match"),
     {"draft", "A smaller model (--draft-model)", describe<&MethodOptions::draft>, make_draft,
      DraftsWith::kModels},
-    {"uniform", "The model itself with blocks left out, spread evenly",
-     describe<&MethodOptions::uniform>,
-     [](const MethodOptions& options, const DraftResources& resources) {
-       const int n_layers = executor_of(resources).model().config().n_layers;
-       return make_layer_skipping(
-           options, options.uniform.draft, resources,
-           std::make_unique<FixedLayers>(uniform_layers(n_layers, options.uniform.layers.skip)));
-     },
-     DraftsWith::kLayers},
-    {"selfsd", "Self-SD: the model itself with blocks left out, which were searched beforehand",
-     describe<&MethodOptions::selfsd>,
-     [](const MethodOptions& options, const DraftResources& resources) {
-       const auto& [layers, draft] = options.selfsd;
-       return make_layer_skipping(
-           options, draft, resources,
-           std::make_unique<SelfSdSelector>(layers, executor_of(resources).model(), draft.threshold));
-     },
-     DraftsWith::kLayers},
-    {"swift", "SWIFT: the model itself with blocks left out, which are searched while it runs",
-     describe<&MethodOptions::swift>,
-     [](const MethodOptions& options, const DraftResources& resources) {
-       return make_layer_skipping(
-           options, options.swift.draft, resources,
-           std::make_unique<SwiftSelector>(options.swift.layers, executor_of(resources),
-                                           costs_of(resources), resources.warn));
-     },
-     DraftsWith::kLayers},
-    {"knnssd", "KNN-SSD: the model itself with blocks left out, by what the prompt is about",
-     describe<&MethodOptions::knnssd>,
-     [](const MethodOptions& options, const DraftResources& resources) {
-       return make_layer_skipping(
-           options, options.knnssd.draft, resources,
-           std::make_unique<KnnSelector>(options.knnssd.layers, executor_of(resources).model()));
-     },
-     DraftsWith::kLayers},
-    {"knapspec", "KnapSpec: the same, the blocks chosen as a knapsack of what they cost",
-     describe<&MethodOptions::knapspec>, make_layer_skipping<KnapSpecSelector, &MethodOptions::knapspec>,
-     DraftsWith::kLayers},
-    {"clasp", "CLaSp: whole layers left out, chosen on the latest token",
-     describe<&MethodOptions::clasp>, make_layer_skipping<ClaspSelector, &MethodOptions::clasp>,
-     DraftsWith::kLayers},
-    {"del", "DEL: the model left early, at the layer that was right most for its cost",
-     describe<&MethodOptions::del>, make_layer_skipping<DelSelector, &MethodOptions::del>,
-     DraftsWith::kLayers},
+    by_layers<make_uniform, &MethodOptions::uniform>(
+        "uniform", "The model itself with blocks left out, spread evenly"),
+    by_layers<make_selfsd, &MethodOptions::selfsd>(
+        "selfsd", "Self-SD: the model itself with blocks left out, which were searched beforehand"),
+    by_layers<make_swift, &MethodOptions::swift>(
+        "swift", "SWIFT: the model itself with blocks left out, which are searched while it runs"),
+    by_layers<make_knnssd, &MethodOptions::knnssd>(
+        "knnssd", "KNN-SSD: the model itself with blocks left out, by what the prompt is about"),
+    by_layers<make_knapspec, &MethodOptions::knapspec>(
+        "knapspec", "KnapSpec: the same, the blocks chosen as a knapsack of what they cost"),
+    by_layers<make_clasp, &MethodOptions::clasp>(
+        "clasp", "CLaSp: whole layers left out, chosen on the latest token"),
+    by_layers<make_del, &MethodOptions::del>(
+        "del", "DEL: the model left early, at the layer that was right most for its cost"),
 });
 
 // Hands options on with the method's name in front of theirs.
-class Prefixed : public OptionVisitor {
- public:
-  Prefixed(std::string_view method, OptionVisitor& visitor) : method_(method), visitor_(visitor) {}
+OptionVisitor prefixed(std::string_view method, const OptionVisitor& visitor) {
+  return OptionVisitor([method, &visitor](const OptionText& text, const Option& option) {
+    const std::string name = fmt::format("{}-{}", method, text.name);
+    visitor.visit({.name = name, .help = text.help, .if_empty = text.if_empty}, option);
+  });
+}
 
-  void visit(const OptionText& text, int& value, OptionRange<int> range) override {
-    pass(text, value, range);
-  }
-  void visit(const OptionText& text, double& value, OptionRange<double> range) override {
-    pass(text, value, range);
-  }
-  void visit(const OptionText& text, bool& value) override { pass(text, value); }
-  void visit(const OptionText& text, std::string& value,
-             std::span<const std::string_view> choices) override {
-    pass(text, value, choices);
-  }
+// Throw for a value that is out of range or missing.
+template <typename Number>
+void check_option(const OptionText& text, const NumberOption<Number>& option) {
+  const auto& [value, range] = option;
+  if (value >= range.min && value <= range.max) return;
+  fail(ErrorCode::kInvalidArgument, "{} is {}: choose a number from {} to {}", text.name, value,
+       range.min, range.max);
+}
 
- private:
-  template <typename... Args>
-  void pass(const OptionText& text, Args&&... args) {
-    const std::string name = fmt::format("{}-{}", method_, text.name);
-    visitor_.visit({.name = name, .help = text.help, .if_empty = text.if_empty},
-                   std::forward<Args>(args)...);
-  }
+void check_option(const OptionText& /*text*/, const SwitchOption& /*option*/) {}
 
-  std::string_view method_;
-  OptionVisitor& visitor_;
-};
+void check_option(const OptionText& text, const TextOption& option) {
+  const auto& [value, choices] = option;
+  if (value.empty() && !text.if_empty.empty()) fail(ErrorCode::kInvalidArgument, "{}", text.if_empty);
+  if (choices.empty() || std::ranges::find(choices, value) != choices.end()) return;
+  fail(ErrorCode::kInvalidArgument, "{} is '{}': choose one of {}", text.name, value,
+       fmt::join(choices, ", "));
+}
 
-// Throws for a value that is out of range or missing.
-class Checking : public OptionVisitor {
- public:
-  void visit(const OptionText& text, int& value, OptionRange<int> range) override {
-    check(text, value, range);
+// Throw for a value that is none of the option's.
+template <typename Number>
+void set_option(const OptionText& text, std::string_view value, const NumberOption<Number>& option) {
+  Number number{};
+  const char* const end = value.data() + value.size();
+  const auto result = std::from_chars(value.data(), end, number);
+  if (result.ec != std::errc{} || result.ptr != end) {
+    fail(ErrorCode::kInvalidArgument, "{} is '{}': choose a number from {} to {}", text.name, value,
+         option.range.min, option.range.max);
   }
-  void visit(const OptionText& text, double& value, OptionRange<double> range) override {
-    check(text, value, range);
-  }
-  void visit(const OptionText& /*text*/, bool& /*value*/) override {}
-  void visit(const OptionText& text, std::string& value,
-             std::span<const std::string_view> choices) override {
-    if (value.empty() && !text.if_empty.empty()) {
-      fail(ErrorCode::kInvalidArgument, "{}", text.if_empty);
-    }
-    if (choices.empty() || std::find(choices.begin(), choices.end(), value) != choices.end()) return;
-    fail(ErrorCode::kInvalidArgument, "{} is '{}': choose one of {}", text.name, value,
-         fmt::join(choices, ", "));
-  }
+  check_option(text, NumberOption<Number>{number, option.range});
+  option.value = number;
+}
 
- private:
-  template <typename Number>
-  static void check(const OptionText& text, Number value, OptionRange<Number> range) {
-    if (value >= range.min && value <= range.max) return;
-    fail(ErrorCode::kInvalidArgument, "{} is {}: choose a number from {} to {}", text.name, value,
-         range.min, range.max);
+void set_option(const OptionText& text, std::string_view value, const SwitchOption& option) {
+  if (value != "true" && value != "false") {
+    fail(ErrorCode::kInvalidArgument, "{} is '{}': choose true or false", text.name, value);
   }
-};
+  option.value = value == "true";
+}
 
-// Sets the option of one name.
-class Setting : public OptionVisitor {
- public:
-  Setting(std::string_view name, std::string_view value) : name_(name), value_(value) {}
-  bool done() const { return done_; }
-
-  void visit(const OptionText& text, int& value, OptionRange<int> range) override {
-    set(text, value, range);
-  }
-  void visit(const OptionText& text, double& value, OptionRange<double> range) override {
-    set(text, value, range);
-  }
-  void visit(const OptionText& text, bool& value) override {
-    if (!is_it(text)) return;
-    if (value_ != "true" && value_ != "false") {
-      fail(ErrorCode::kInvalidArgument, "{} is '{}': choose true or false", name_, value_);
-    }
-    value = value_ == "true";
-  }
-  void visit(const OptionText& text, std::string& value,
-             std::span<const std::string_view> choices) override {
-    if (!is_it(text)) return;
-    std::string chosen(value_);
-    // Whether it is needed depends on the method.
-    Checking().visit({.name = text.name, .help = text.help}, chosen, choices);
-    value = std::move(chosen);
-  }
-
- private:
-  bool is_it(const OptionText& text) {
-    const bool it = text.name == name_;
-    done_ |= it;
-    return it;
-  }
-
-  template <typename Number>
-  void set(const OptionText& text, Number& value, OptionRange<Number> range) {
-    if (!is_it(text)) return;
-    Number number{};
-    const char* const end = value_.data() + value_.size();
-    const auto result = std::from_chars(value_.data(), end, number);
-    if (result.ec != std::errc{} || result.ptr != end) {
-      fail(ErrorCode::kInvalidArgument, "{} is '{}': choose a number from {} to {}", name_, value_,
-           range.min, range.max);
-    }
-    Checking().visit(text, number, range);
-    value = number;
-  }
-
-  std::string_view name_;
-  std::string_view value_;
-  bool done_ = false;
-};
-
-// Whether there is an option of that name.
-class Finding : public OptionVisitor {
- public:
-  explicit Finding(std::string_view name) : name_(name) {}
-  bool found() const { return found_; }
-
-  void visit(const OptionText& text, int&, OptionRange<int>) override { look(text); }
-  void visit(const OptionText& text, double&, OptionRange<double>) override { look(text); }
-  void visit(const OptionText& text, bool&) override { look(text); }
-  void visit(const OptionText& text, std::string&, std::span<const std::string_view>) override {
-    look(text);
-  }
-
- private:
-  void look(const OptionText& text) { found_ |= text.name == name_; }
-
-  std::string_view name_;
-  bool found_ = false;
-};
+void set_option(const OptionText& text, std::string_view value, const TextOption& option) {
+  std::string chosen(value);
+  // Whether it is needed depends on the method.
+  check_option({.name = text.name, .help = text.help}, TextOption{chosen, option.choices});
+  option.value = std::move(chosen);
+}
 
 }  // namespace
 
@@ -320,8 +227,7 @@ void AutoOptions::describe(OptionVisitor& visitor) {
   for (const MethodInfo& method : kMethods) {
     if (method.drafts_with == DraftsWith::kLayers) choices.push_back(method.name);
   }
-  visitor.visit({.name = "layers", .help = "How the model itself drafts where that pays"}, layers,
-                choices);
+  visitor.visit({"layers", "How the model itself drafts where that pays"}, layers, choices);
 }
 
 void DraftModelOptions::describe(OptionVisitor& visitor) {
@@ -330,20 +236,19 @@ void DraftModelOptions::describe(OptionVisitor& visitor) {
        .help = "The model that drafts: path or name of a GGUF file",
        .if_empty = "draft needs a second, smaller model with the same vocabulary: --draft-model FILE"},
       choice.model, {});
-  visitor.visit({.name = "device", .help = "Where it computes: same, or as --device"}, choice.device,
-                {});
+  visitor.visit({"device", "Where it computes: same, or as --device"}, choice.device, {});
   draft.describe(visitor);
 }
 
 void UniformOptions::describe(OptionVisitor& visitor) {
-  visitor.visit({.name = "skip", .help = "Share of the blocks left out"}, skip, {0.0, 1.0});
+  visitor.visit({"skip", "Share of the blocks left out"}, skip, {0.0, 1.0});
 }
 
 void MethodOptions::describe(OptionVisitor& visitor) {
   stopping.describe(visitor);
   for (const MethodInfo& method : kMethods) {
-    Prefixed prefixed(method.name, visitor);
-    method.describe(*this, prefixed);
+    OptionVisitor own = prefixed(method.name, visitor);
+    method.describe(*this, own);
   }
 }
 
@@ -360,9 +265,11 @@ const MethodInfo& find_method(std::string_view name) {
 void check_method(std::string_view name, const MethodOptions& options) {
   const MethodInfo& method = find_method(name);
   MethodOptions copy = options;
-  Checking checking;
-  Prefixed prefixed(method.name, checking);
-  method.describe(copy, prefixed);
+  OptionVisitor checking([](const OptionText& text, const Option& option) {
+    std::visit([&](const auto& field) { check_option(text, field); }, option);
+  });
+  OptionVisitor own = prefixed(method.name, checking);
+  method.describe(copy, own);
   if (method.drafts_with == DraftsWith::kTexts) return;
   copy.stopping.describe(checking);
   const std::string& layers = options.automatic.layers;
@@ -376,16 +283,21 @@ DrafterSet make_drafters(std::string_view name, const MethodOptions& options,
 }
 
 bool has_method_option(std::string_view name) {
-  MethodOptions options;
-  Finding finding(name);
-  options.describe(finding);
-  return finding.found();
+  bool is_there = false;
+  OptionVisitor looking([&](const OptionText& text, const Option&) { is_there |= text.name == name; });
+  MethodOptions().describe(looking);
+  return is_there;
 }
 
 void set_method_option(MethodOptions& options, std::string_view name, std::string_view value) {
-  Setting setting(name, value);
+  bool is_there = false;
+  OptionVisitor setting([&](const OptionText& text, const Option& option) {
+    if (text.name != name) return;
+    is_there = true;
+    std::visit([&](const auto& field) { set_option(text, value, field); }, option);
+  });
   options.describe(setting);
-  if (!setting.done()) fail(ErrorCode::kInvalidArgument, "there is no drafting option '{}'", name);
+  if (!is_there) fail(ErrorCode::kInvalidArgument, "there is no drafting option '{}'", name);
 }
 
 }  // namespace forerun

@@ -23,31 +23,30 @@ DraftResources resources() {
   return {.segments = [list] { return list; }, .n_vocab = kLetters, .seed = 3};
 }
 
-// Names with their values, as a printer would show them.
-class Printing : public OptionVisitor {
- public:
-  void visit(const OptionText& text, int& value, OptionRange<int> range) override {
-    EXPECT_TRUE(value >= range.min && value <= range.max);
-    add(text, fmt::to_string(value));
-  }
-  void visit(const OptionText& text, double& value, OptionRange<double> range) override {
-    EXPECT_TRUE(value >= range.min && value <= range.max);
-    add(text, fmt::to_string(value));
-  }
-  void visit(const OptionText& text, bool& value) override { add(text, fmt::to_string(value)); }
-  void visit(const OptionText& text, std::string& value,
-             std::span<const std::string_view> choices) override {
-    EXPECT_TRUE(choices.empty() || std::find(choices.begin(), choices.end(), value) != choices.end());
-    add(text, value);
-  }
-  std::map<std::string, std::string> values;
+template <typename Number>
+std::string shown(const NumberOption<Number>& option) {
+  EXPECT_TRUE(option.value >= option.range.min && option.value <= option.range.max);
+  return fmt::to_string(option.value);
+}
+std::string shown(const SwitchOption& option) {
+  return fmt::to_string(option.value);
+}
+std::string shown(const TextOption& option) {
+  EXPECT_TRUE(option.choices.empty() || std::ranges::count(option.choices, option.value) == 1);
+  return option.value;
+}
 
- private:
-  void add(const OptionText& text, const std::string& value) {
+// Names with their values, as a printer would show them.
+std::map<std::string, std::string> printed(MethodOptions& options) {
+  std::map<std::string, std::string> values;
+  OptionVisitor printing([&](const OptionText& text, const Option& option) {
     EXPECT_FALSE(text.help.empty());
+    const std::string value = std::visit([](const auto& field) { return shown(field); }, option);
     EXPECT_TRUE(values.emplace(text.name, value).second) << text.name << " is there twice";
-  }
-};
+  });
+  options.describe(printing);
+  return values;
+}
 
 TEST(Methods, AreListed) {
   std::set<std::string_view> names;
@@ -72,10 +71,8 @@ TEST(Methods, OptionsAreSetByName) {
   EXPECT_EQ(options.pld.match, "first");
   EXPECT_EQ(options.suffix.factor, 1.5);
   EXPECT_FALSE(options.jacobi.text_ngrams);
-  Printing printing;
-  options.describe(printing);
-  EXPECT_EQ(printing.values.at("pld-ngram"), "4");
-  EXPECT_EQ(printing.values.at("jacobi-text-ngrams"), "false");
+  EXPECT_EQ(printed(options).at("pld-ngram"), "4");
+  EXPECT_EQ(printed(options).at("jacobi-text-ngrams"), "false");
 }
 
 TEST(Methods, SayWhatIsWrong) {

@@ -41,10 +41,10 @@ class AgreementProbe {
  private:
   // Adds the tokens before those that are compared. false: no room in the cache.
   bool add_rows(const AgreementWindow& window);
-  // What the pass, whose rows are this window's from `first_row` on, says.
-  TokenId said(const PassResult& result, size_t first_row, const AgreementWindow& window, size_t i);
-  // How many tokens of these windows, whose rows make the pass, are the same.
-  size_t n_same(std::span<const AgreementWindow> windows);
+  // Calls take(window, i, token) with what the model says at place i of each window, with the pass's
+  // layers. false: no room in the cache.
+  template <typename Take>
+  bool for_each_token(std::span<const AgreementWindow> windows, Take take);
 
   Executor& executor_;
   Pass pass_;

@@ -5,7 +5,6 @@
 #include <numeric>
 
 #include "core/check.h"
-#include "core/error.h"
 #include "model/scratch_guard.h"
 #include "sampling/vocab_ops.h"
 

@@ -6,32 +6,43 @@
 #include "layers/knapsack.h"
 
 namespace forerun {
+namespace {
+
+class ClaspSelector final : public IntervalSelector {
+ public:
+  ClaspSelector(const ClaspOptions& options, const SelectorResources& resources)
+      : IntervalSelector(options.when, resources) {
+    const int n_layers = resources.executor.model().config().n_layers;
+    n_skipped_ = std::min(static_cast<int>(std::lround(n_layers * options.skip)), n_layers - 1);
+  }
+
+ private:
+  bool look(const RequestView& request, size_t /*n_recent*/) override {
+    TextBlockStates states(executor_, request, request.text().size(), 1);
+    const auto choices =
+        solve_knapsack(states, {.max_weight = n_skipped_, .min_cosine = -1, .whole_layers = true});
+    layers_ = choices.back().layers;
+    return true;
+  }
+  std::optional<DraftPlan> plan(int /*n_context*/) override {
+    return layers_ ? std::optional(DraftPlan{.layers = *layers_}) : std::nullopt;
+  }
+  double look_seconds(int n_context) const override { return costs_.pass(n_skipped_ + 1, n_context); }
+
+  int n_skipped_;
+  std::optional<LayerSet> layers_;
+};
+
+}  // namespace
 
 void ClaspOptions::describe(OptionVisitor& visitor) {
   when.describe(visitor);
-  visitor.visit({.name = "skip", .help = "Share of the layers left out"}, skip, {0.0, 0.9});
+  visitor.visit({"skip", "Share of the layers left out"}, skip, {0.0, 0.9});
 }
 
-ClaspSelector::ClaspSelector(const ClaspOptions& options, Executor& executor, const PassCosts& costs)
-    : IntervalSelector(options.when), executor_(executor), costs_(costs) {
-  const int n_layers = executor.model().config().n_layers;
-  n_skipped_ = std::min(static_cast<int>(std::lround(n_layers * options.skip)), n_layers - 1);
-}
-
-double ClaspSelector::look_seconds(int n_context) const {
-  return costs_.pass(n_skipped_ + 1, n_context);
-}
-
-bool ClaspSelector::look(const RequestView& request, size_t /*n_recent*/) {
-  TextBlockStates states(executor_, request, request.text().size(), 1);
-  const auto choices =
-      solve_knapsack(states, {.max_weight = n_skipped_, .min_cosine = -1, .whole_layers = true});
-  layers_ = choices.back().layers;
-  return true;
-}
-
-std::optional<DraftPlan> ClaspSelector::plan(int /*n_context*/) {
-  return layers_ ? std::optional(DraftPlan{.layers = *layers_}) : std::nullopt;
+std::unique_ptr<LayerSelector> make_clasp(const ClaspOptions& options,
+                                          const SelectorResources& resources) {
+  return std::make_unique<ClaspSelector>(options, resources);
 }
 
 }  // namespace forerun

@@ -6,11 +6,9 @@
 // 64 steps, as here by default.
 #pragma once
 
-#include <optional>
+#include <memory>
 
-#include "cost/pass_costs.h"
 #include "layers/interval_selector.h"
-#include "model/executor.h"
 
 namespace forerun {
 
@@ -21,20 +19,7 @@ struct ClaspOptions {
   void describe(OptionVisitor& visitor);
 };
 
-class ClaspSelector final : public IntervalSelector {
- public:
-  // The executor and the costs outlive it.
-  ClaspSelector(const ClaspOptions& options, Executor& executor, const PassCosts& costs);
-
- private:
-  bool look(const RequestView& request, size_t n_recent) override;
-  std::optional<DraftPlan> plan(int n_context) override;
-  double look_seconds(int n_context) const override;
-
-  Executor& executor_;
-  const PassCosts& costs_;
-  int n_skipped_;
-  std::optional<LayerSet> layers_;
-};
+std::unique_ptr<LayerSelector> make_clasp(const ClaspOptions& options,
+                                          const SelectorResources& resources);
 
 }  // namespace forerun

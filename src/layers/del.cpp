@@ -10,14 +10,54 @@ namespace {
 
 constexpr int kMaxDraft = 17;  // as published
 
+class DelSelector final : public IntervalSelector {
+ public:
+  DelSelector(const DelOptions& options, const SelectorResources& resources)
+      : IntervalSelector(options.when, resources),
+        window_(options.window),
+        counts_(resources.executor.model().config().n_layers, options.decay) {}
+
+ private:
+  bool look(const RequestView& request, size_t n_recent) override {
+    const size_t n_text = request.text().size();
+    const size_t n = std::min({n_recent, static_cast<size_t>(window_), n_text - 1});
+    if (n == 0) return false;
+    TextBlockStates states(executor_, request, n_text, n);
+    std::vector<float> exits;
+    for (int n_run = 1; n_run < states.n_layers(); ++n_run) {
+      const auto state = states.full(2 * n_run);
+      exits.insert(exits.end(), state.begin(), state.end());
+    }
+    const std::vector<BlockStates::Said> said = states.say(exits);
+    for (size_t token = 0; token < n; ++token) {
+      counts_.fade();
+      for (size_t i = token; i < said.size(); i += n) {
+        counts_.add(static_cast<int>(i / n) + 1, said[i].is_text, said[i].probability);
+      }
+    }
+    return true;
+  }
+  std::optional<DraftPlan> plan(int /*n_context*/) override {
+    const ExitCounts::Choice choice = counts_.best();
+    if (choice.n_tokens == 0) return std::nullopt;
+    const int n_layers = executor_.model().config().n_layers;
+    // Where misses are yet to come, it never stops: any threshold that no token is below.
+    return DraftPlan{.layers = LayerSet::first_blocks(n_layers, 2 * choice.n_run),
+                     .max_tokens = choice.n_tokens,
+                     .threshold = choice.threshold.value_or(0.0)};
+  }
+  double look_seconds(int n_context) const override { return 4 * costs_.pass(window_, n_context); }
+
+  int window_;
+  ExitCounts counts_;
+};
+
 }  // namespace
 
 void DelOptions::describe(OptionVisitor& visitor) {
   when.describe(visitor);
-  visitor.visit({.name = "window", .help = "Tokens it looks at, of the last verifications"}, window,
-                {1, 64});
-  visitor.visit({.name = "decay", .help = "What counts keep of their weight with every token"}, decay,
-                {0.0, 1.0});
+  visitor.visit({"window", "Tokens it looks at, of the last verifications"}, window, {1, 64});
+  visitor.visit({"decay", "What counts keep of their weight with every token"}, decay, {0.0, 1.0});
 }
 
 ExitCounts::ExitCounts(int n_layers, double decay)
@@ -66,45 +106,8 @@ ExitCounts::Choice ExitCounts::best() const {
   return best;
 }
 
-DelSelector::DelSelector(const DelOptions& options, Executor& executor, const PassCosts& costs)
-    : IntervalSelector(options.when),
-      options_(options),
-      executor_(executor),
-      costs_(costs),
-      counts_(executor.model().config().n_layers, options.decay) {}
-
-double DelSelector::look_seconds(int n_context) const {
-  return 4 * costs_.pass(options_.window, n_context);
-}
-
-bool DelSelector::look(const RequestView& request, size_t n_recent) {
-  const size_t n_text = request.text().size();
-  const size_t n = std::min({n_recent, static_cast<size_t>(options_.window), n_text - 1});
-  if (n == 0) return false;
-  TextBlockStates states(executor_, request, n_text, n);
-  std::vector<float> exits;
-  for (int n_run = 1; n_run < states.n_layers(); ++n_run) {
-    const auto state = states.full(2 * n_run);
-    exits.insert(exits.end(), state.begin(), state.end());
-  }
-  const std::vector<BlockStates::Said> said = states.say(exits);
-  for (size_t token = 0; token < n; ++token) {
-    counts_.fade();
-    for (size_t i = token; i < said.size(); i += n) {
-      counts_.add(static_cast<int>(i / n) + 1, said[i].is_text, said[i].probability);
-    }
-  }
-  return true;
-}
-
-std::optional<DraftPlan> DelSelector::plan(int /*n_context*/) {
-  const ExitCounts::Choice choice = counts_.best();
-  if (choice.n_tokens == 0) return std::nullopt;
-  const int n_layers = executor_.model().config().n_layers;
-  // Where misses are yet to come, it never stops: any threshold that no token is below.
-  return DraftPlan{.layers = LayerSet::first_blocks(n_layers, 2 * choice.n_run),
-                   .max_tokens = choice.n_tokens,
-                   .threshold = choice.threshold.value_or(0.0)};
+std::unique_ptr<LayerSelector> make_del(const DelOptions& options, const SelectorResources& resources) {
+  return std::make_unique<DelSelector>(options, resources);
 }
 
 }  // namespace forerun

@@ -13,12 +13,11 @@
 // kept for the verification, as the paper does it: verification computes all layers.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <vector>
 
-#include "cost/pass_costs.h"
 #include "layers/interval_selector.h"
-#include "model/executor.h"
 
 namespace forerun {
 
@@ -59,20 +58,6 @@ class ExitCounts {
   std::vector<Exit> exits_;  // [0]: behind the first layer
 };
 
-class DelSelector final : public IntervalSelector {
- public:
-  // The executor and the costs outlive it.
-  DelSelector(const DelOptions& options, Executor& executor, const PassCosts& costs);
-
- private:
-  bool look(const RequestView& request, size_t n_recent) override;
-  std::optional<DraftPlan> plan(int n_context) override;
-  double look_seconds(int n_context) const override;
-
-  DelOptions options_;
-  Executor& executor_;
-  const PassCosts& costs_;
-  ExitCounts counts_;
-};
+std::unique_ptr<LayerSelector> make_del(const DelOptions& options, const SelectorResources& resources);
 
 }  // namespace forerun

@@ -1,6 +1,5 @@
 #include "layers/domain_file.h"
 
-#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <nlohmann/json.hpp>
@@ -8,7 +7,6 @@
 
 #include "core/check.h"
 #include "core/replace_file.h"
-#include "layers/layer_json.h"
 #include "optimise/kmeans.h"
 
 namespace forerun {

@@ -52,19 +52,13 @@ LayerSet without_idle_blocks(const BlockStates& states, const PassCosts& costs, 
 }
 
 bool IdleBlockCheck::promises_much(const RequestView& request, TimeShare& time) {
-  if (has_looked_ || request.text().size() <= kTokens + 1) return false;
+  const size_t n_text = request.text().size();
+  if (has_looked_ || n_text <= kTokens + 1) return false;
   // Its graph is built for this one time.
-  const double seconds = 2 * costs_.pass(kTokens, static_cast<int>(request.text().size()));
+  const double seconds = 2 * costs_.pass(kTokens, static_cast<int>(n_text));
   if (!time.allows(seconds) && !time.has_seen(kStepsBefore)) return false;
   has_looked_ = true;
   const Stopwatch watch;
-  const bool found = look(request);
-  time.use(watch.seconds());
-  return found;
-}
-
-bool IdleBlockCheck::look(const RequestView& request) const {
-  const size_t n_text = request.text().size();
   SeenAgreement seen = kUsual;
   seen.n_context = static_cast<int>(n_text);
   double speedup = 0;
@@ -72,6 +66,7 @@ bool IdleBlockCheck::look(const RequestView& request) const {
     const TextBlockStates states(executor_, request, n_text, kTokens);
     speedup = draft_speedup(costs_, without_idle_blocks(states, costs_, seen.n_context), seen);
   });
+  time.use(watch.seconds());
   return speedup > kLeastSpeedup;
 }
 

@@ -34,8 +34,6 @@ class IdleBlockCheck {
   void skip() { has_looked_ = true; }
 
  private:
-  bool look(const RequestView& request) const;
-
   Executor& executor_;
   const PassCosts& costs_;
   bool has_looked_ = false;

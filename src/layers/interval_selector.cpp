@@ -20,9 +20,8 @@ constexpr double kVainPart = 0.2;
 }  // namespace
 
 void IntervalOptions::describe(OptionVisitor& visitor) {
-  visitor.visit({.name = "interval", .help = "Steps between two choices"}, interval, {1, 100000});
-  visitor.visit({.name = "share", .help = "Share of the time that choosing may take (1: no limit)"},
-                share, {0.0, 1.0});
+  visitor.visit({"interval", "Steps between two choices"}, interval, {1, 100000});
+  visitor.visit({"share", "Share of the time that choosing may take (1: no limit)"}, share, {0.0, 1.0});
 }
 
 class IntervalSelector::Chooser final : public RequestLayers {
@@ -65,9 +64,6 @@ class IntervalSelector::Chooser final : public RequestLayers {
   int n_until_look_ = kFirstLook;
   std::array<size_t, kRecentSteps> sizes_{};  // of the text at the last steps
 };
-
-IntervalSelector::IntervalSelector(const IntervalOptions& options)
-    : options_(options), time_(options.share) {}
 
 std::unique_ptr<RequestLayers> IntervalSelector::begin(const RequestView& request) {
   return std::make_unique<Chooser>(*this, request);

@@ -23,7 +23,11 @@ class IntervalSelector : public LayerSelector {
   std::unique_ptr<RequestLayers> begin(const RequestView& request) final;
 
  protected:
-  explicit IntervalSelector(const IntervalOptions& options);
+  IntervalSelector(const IntervalOptions& options, const SelectorResources& resources)
+      : executor_(resources.executor),
+        costs_(resources.costs),
+        options_(options),
+        time_(options.share) {}
 
   // Looks at a request's text, of which `n_recent` tokens came with the last few steps. Runs
   // passes. false: there is too little text. May throw Error{kContextFull}: no room now.
@@ -35,6 +39,9 @@ class IntervalSelector : public LayerSelector {
   virtual bool promises_much(const RequestView& /*request*/, TimeShare& /*time*/) { return false; }
   // Seconds that a look at a text of `n_context` tokens takes, as far as is known beforehand.
   virtual double look_seconds(int n_context) const = 0;
+
+  Executor& executor_;
+  const PassCosts& costs_;
 
  private:
   class Chooser;

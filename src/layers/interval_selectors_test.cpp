@@ -57,20 +57,21 @@ class IntervalSelectors : public test::PlantedTest {
 TEST_F(IntervalSelectors, KnapSpecFindsWhatIsPlanted) {
   const WrittenText text(*executor_, 1.0f, 200);
   for (const int branches : {0, 6}) {
-    KnapSpecSelector selector({.when = kNoLimit, .branches = branches}, *executor_, costs_);
-    EXPECT_FALSE(plan_after(selector, text, 6)) << "before it has looked";
-    const auto plan = plan_after(selector, text, 8);
+    const auto selector = make_knapspec({.when = kNoLimit, .branches = branches}, {*executor_, costs_});
+    EXPECT_FALSE(plan_after(*selector, text, 6)) << "before it has looked";
+    const auto plan = plan_after(*selector, text, 8);
     ASSERT_TRUE(plan.has_value());
     EXPECT_GE(value(plan->layers, text), 0.95 * value(test::without_planted(), text));
     EXPECT_GT(plan->max_tokens, 1);
-    EXPECT_TRUE(plan_after(selector, text, 1)) << "what is known stays for other requests";
+    EXPECT_TRUE(plan_after(*selector, text, 1)) << "what is known stays for other requests";
   }
 }
 
 TEST_F(IntervalSelectors, KnapSpecKeepsToItsCap) {
   const WrittenText text(*executor_, 1.0f, 120);
-  KnapSpecSelector selector({.when = kNoLimit, .cap = 0.25, .branches = 0}, *executor_, costs_);
-  const auto plan = plan_after(selector, text, 8);
+  const auto selector =
+      make_knapspec({.when = kNoLimit, .cap = 0.25, .branches = 0}, {*executor_, costs_});
+  const auto plan = plan_after(*selector, text, 8);
   ASSERT_TRUE(plan.has_value());
   EXPECT_EQ(plan->layers.n_blocks() - plan->layers.n_running(), kPlantedLayers / 2);
 }
@@ -81,21 +82,21 @@ TEST_F(IntervalSelectors, KnapSpecDoesNotDraftWhereItCannotPay) {
   every_row.curve = CostCurve({{.n_rows = 1, .seconds = 26, .seconds_per_token = 0},
                                {.n_rows = 2, .seconds = 52, .seconds_per_token = 0}});
   const PassCosts dear(every_row);
-  KnapSpecSelector selector({.when = kNoLimit}, *executor_, dear);
+  const auto selector = make_knapspec({.when = kNoLimit}, {*executor_, dear});
   const int64_t before = executor_->n_passes();
-  EXPECT_FALSE(plan_after(selector, text, 64));
+  EXPECT_FALSE(plan_after(*selector, text, 64));
   const int64_t first_look = executor_->n_passes() - before;
   EXPECT_GT(first_look, 0);
   // Looks in vain become rare: this many steps would have had many of them.
-  for (int i = 0; i < 64; ++i) plan_after(selector, text, 64);
+  for (int i = 0; i < 64; ++i) plan_after(*selector, text, 64);
   EXPECT_LE(executor_->n_passes() - before, 8 * first_look);
 }
 
 TEST_F(IntervalSelectors, KnapSpecStopsWhenItsDraftsFail) {
   const WrittenText text(*executor_, 1.0f, 120);
-  KnapSpecSelector selector({.when = kNoLimit}, *executor_, costs_);
-  plan_after(selector, text, 8);
-  const auto chooser = selector.begin(text);
+  const auto selector = make_knapspec({.when = kNoLimit}, {*executor_, costs_});
+  plan_after(*selector, text, 8);
+  const auto chooser = selector->begin(text);
   const int at_first = chooser->plan().value().max_tokens;
   for (int i = 0; i < 10; ++i) chooser->observe({.n_tested = 2, .n_agreed = 1});
   const auto later = chooser->plan();
@@ -106,18 +107,18 @@ TEST_F(IntervalSelectors, KnapSpecStopsWhenItsDraftsFail) {
 
 TEST_F(IntervalSelectors, KnapSpecGoesOnWithWhatItChoseBefore) {
   const WrittenText text(*executor_, 1.0f, 120);
-  KnapSpecSelector first({.when = kNoLimit}, *executor_, costs_);
-  EXPECT_FALSE(first.learnt()) << "it has not looked yet";
-  plan_after(first, text, 8);
-  KnapSpecSelector later({.when = {.interval = 64, .share = 0.0}}, *executor_, costs_);
-  later.restore(first.learnt().value());
-  const auto plan = later.begin(text)->plan();
+  const auto first = make_knapspec({.when = kNoLimit}, {*executor_, costs_});
+  EXPECT_FALSE(first->learnt()) << "it has not looked yet";
+  plan_after(*first, text, 8);
+  const auto later = make_knapspec({.when = {.interval = 64, .share = 0.0}}, {*executor_, costs_});
+  later->restore(first->learnt().value());
+  const auto plan = later->begin(text)->plan();
   ASSERT_TRUE(plan);
-  EXPECT_EQ(plan->layers, first.learnt());
+  EXPECT_EQ(plan->layers, first->learnt());
   // A file of another model is no use.
-  KnapSpecSelector other({.when = {.interval = 64, .share = 0.0}}, *executor_, costs_);
-  other.restore(LayerSet::none(3));
-  EXPECT_FALSE(other.begin(text)->plan());
+  const auto other = make_knapspec({.when = {.interval = 64, .share = 0.0}}, {*executor_, costs_});
+  other->restore(LayerSet::none(3));
+  EXPECT_FALSE(other->begin(text)->plan());
 }
 
 TEST_F(IntervalSelectors, AttentionWeighsMoreBehindLongTexts) {
@@ -134,8 +135,8 @@ TEST_F(IntervalSelectors, AttentionWeighsMoreBehindLongTexts) {
 // Layers both of whose blocks do nothing.
 TEST_F(IntervalSelectors, ClaspFindsWholeLayers) {
   const WrittenText text(*executor_, 1.0f, 60);
-  ClaspSelector selector({.when = kNoLimit, .skip = 4.0 / 12}, *executor_, costs_);
-  const auto plan = plan_after(selector, text, 8);
+  const auto selector = make_clasp({.when = kNoLimit, .skip = 4.0 / 12}, {*executor_, costs_});
+  const auto plan = plan_after(*selector, text, 8);
   ASSERT_TRUE(plan.has_value());
   LayerSet expected = LayerSet::full(kPlantedLayers);
   for (const int layer : {2, 5, 7, 10}) {
@@ -147,8 +148,8 @@ TEST_F(IntervalSelectors, ClaspFindsWholeLayers) {
 
 TEST_F(IntervalSelectors, DelLeavesTheModelEarlyOrNotAtAll) {
   const WrittenText text(*executor_, 1.0f, 60);
-  DelSelector selector({.when = kNoLimit, .window = 16}, *executor_, costs_);
-  const auto plan = plan_after(selector, text, 8);
+  const auto selector = make_del({.when = kNoLimit, .window = 16}, {*executor_, costs_});
+  const auto plan = plan_after(*selector, text, 8);
   if (!plan) return;
   EXPECT_EQ(plan->layers, LayerSet::first_blocks(kPlantedLayers, plan->layers.n_running()));
   EXPECT_EQ(plan->layers.n_running() % 2, 0);
@@ -156,9 +157,9 @@ TEST_F(IntervalSelectors, DelLeavesTheModelEarlyOrNotAtAll) {
 
 TEST_F(IntervalSelectors, LookingTakesItsShareOfTheTimeAtMost) {
   const WrittenText text(*executor_, 1.0f, 60);
-  KnapSpecSelector selector({.when = {.interval = 1, .share = 0.0}}, *executor_, costs_);
+  const auto selector = make_knapspec({.when = {.interval = 1, .share = 0.0}}, {*executor_, costs_});
   const int64_t before = executor_->n_passes();
-  EXPECT_FALSE(plan_after(selector, text, 100));
+  EXPECT_FALSE(plan_after(*selector, text, 100));
   EXPECT_EQ(executor_->n_passes(), before);
 }
 
@@ -166,10 +167,10 @@ TEST_F(IntervalSelectors, AFullCacheIsNoError) {
   const WrittenText text(*executor_, 1.0f, 60);
   const SequenceId other = executor_->cells().create();
   while (executor_->cells().n_free() > 2) executor_->cells().extend(other);
-  KnapSpecSelector knapspec({.when = kNoLimit}, *executor_, costs_);
-  EXPECT_FALSE(plan_after(knapspec, text, 20));
-  DelSelector del({.when = kNoLimit}, *executor_, costs_);
-  EXPECT_FALSE(plan_after(del, text, 20));
+  const auto knapspec = make_knapspec({.when = kNoLimit}, {*executor_, costs_});
+  EXPECT_FALSE(plan_after(*knapspec, text, 20));
+  const auto del = make_del({.when = kNoLimit}, {*executor_, costs_});
+  EXPECT_FALSE(plan_after(*del, text, 20));
 }
 
 // By the formula: exit 2 of 10 is right with chance 3/4; the best length maximises

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <numeric>
 
 #include "core/check.h"
@@ -98,11 +97,15 @@ class Solver {
     return options_.whole_layers ? running > skipped : running >= skipped;
   }
 
-  // The full model's states behind the blocks are known; those of the others are computed.
-  void run_branches(int block, int n_together) {
+  void gather_states() {
     ran_.clear();
     for (const Branch& branch : live_)
       ran_.insert(ran_.end(), branch.states.begin(), branch.states.end());
+  }
+
+  // The full model's states behind the blocks are known; those of the others are computed.
+  void run_branches(int block, int n_together) {
+    gather_states();
     const size_t n_known = live_.front().weight == 0 ? states_.branch_size() : 0;
     if (n_known > 0) std::ranges::copy(states_.full(block + n_together), ran_.begin());
     if (ran_.size() == n_known) return;
@@ -119,9 +122,7 @@ class Solver {
       choices.push_back({.layers = LayerSet::full(n_layers_)});
       return choices;
     }
-    ran_.clear();
-    for (const Branch& branch : live_)
-      ran_.insert(ran_.end(), branch.states.begin(), branch.states.end());
+    gather_states();
     const std::vector<double> agreement = states_.agreement(ran_);
     for (size_t i = 0; i < live_.size(); ++i) {
       KnapsackChoice choice{.layers = LayerSet::full(n_layers_),
@@ -159,8 +160,7 @@ void Solver::thin_out() {
     auto& order = orders.emplace_back(live_.size());
     std::iota(order.begin(), order.end(), 0);
     const auto value = [&](size_t i) { return trade(live_[i].weight, live_[i].cosine, total, price); };
-    std::stable_sort(order.begin(), order.end(),
-                     [&](size_t a, size_t b) { return value(a) > value(b); });
+    std::ranges::stable_sort(order, std::greater<>(), value);
   }
   size_t n_kept = 1;
   for (size_t rank = 0; rank < live_.size(); ++rank) {
@@ -190,11 +190,9 @@ std::vector<KnapsackChoice> solve_knapsack(BlockStates& states, const KnapsackOp
 std::vector<KnapsackChoice> best_trades(const std::vector<KnapsackChoice>& choices, int total) {
   std::vector<KnapsackChoice> best;
   for (const double price : kPrices) {
-    const auto found = std::max_element(choices.begin(), choices.end(),
-                                        [&](const KnapsackChoice& a, const KnapsackChoice& b) {
-                                          return trade(a.skipped_weight, a.cosine, total, price) <
-                                                 trade(b.skipped_weight, b.cosine, total, price);
-                                        });
+    const auto found = std::ranges::max_element(choices, {}, [&](const KnapsackChoice& choice) {
+      return trade(choice.skipped_weight, choice.cosine, total, price);
+    });
     const bool is_known = !best.empty() && best.back().skipped_weight == found->skipped_weight;
     if (found->skipped_weight > 0 && !is_known) best.push_back(*found);
   }

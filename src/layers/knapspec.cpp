@@ -4,6 +4,8 @@
 #include <cmath>
 
 #include "cost/draft_value.h"
+#include "layers/agreement.h"
+#include "layers/idle_blocks.h"
 
 namespace forerun {
 namespace {
@@ -38,16 +40,11 @@ int or_no_limit(int limit) {
 
 void KnapSpecOptions::describe(OptionVisitor& visitor) {
   when.describe(visitor);
-  visitor.visit({.name = "cap", .help = "Share of the weight of all blocks that may be left out"}, cap,
-                {0.0, 1.0});
-  visitor.visit({.name = "cosine", .help = "Likeness below which a branch is dropped"}, min_cosine,
-                {-1.0, 1.0});
-  visitor.visit({.name = "branches", .help = "Branches of the dynamic programme (0: all)"}, branches,
-                {0, 4096});
-  visitor.visit({.name = "window", .help = "Tokens it looks at, of the last verifications"}, window,
-                {1, 64});
-  visitor.visit({.name = "check", .help = "Tokens to compare the best sets on (0: as published)"}, check,
-                {0, 256});
+  visitor.visit({"cap", "Share of the weight of all blocks that may be left out"}, cap, {0.0, 1.0});
+  visitor.visit({"cosine", "Likeness below which a branch is dropped"}, min_cosine, {-1.0, 1.0});
+  visitor.visit({"branches", "Branches of the dynamic programme (0: all)"}, branches, {0, 4096});
+  visitor.visit({"window", "Tokens it looks at, of the last verifications"}, window, {1, 64});
+  visitor.visit({"check", "Tokens to compare the best sets on (0: as published)"}, check, {0, 256});
 }
 
 BlockWeights block_weights(const PassCosts& costs, int n_layers, int n_context) {
@@ -75,26 +72,89 @@ std::vector<KnapsackChoice> quick_choices(BlockStates& states, const PassCosts& 
                      weights.of_layers(states.n_layers()));
 }
 
-KnapSpecSelector::KnapSpecSelector(const KnapSpecOptions& options, Executor& executor,
-                                   const PassCosts& costs)
-    : IntervalSelector(options.when),
-      options_(options),
-      executor_(executor),
-      costs_(costs),
-      probe_(executor),
-      idle_blocks_(executor, costs) {}
+namespace {
 
-// The programme, then what is compared.
-double KnapSpecSelector::look_seconds(int n_context) const {
-  const int n_rows = std::min(options_.branches > 0 ? options_.branches : 64, 64) * options_.window;
-  const double check = options_.check > 0 ? costs_.pass(options_.check, n_context) : 0;
-  return 2 * (costs_.pass(n_rows, n_context) + check);
-}
+// A set that drafts, and how often what it drafts is the model's own: counts that fade, so that the
+// latest drafts, about fifty of them, count most.
+struct Chosen {
+  LayerSet layers;
+  double n_agreed;
+  double n_tested;
 
-double KnapSpecSelector::value(const Chosen& chosen, int n_context) const {
-  const double seconds = costs_.pass_with(chosen.layers, n_context);
-  return best_draft(costs_, chosen.count.chance(), seconds, n_context).tokens_per_second;
-}
+  // A few tokens tell little: as if one more had been seen to agree and one not to.
+  Chosen(const LayerSet& chosen, double agreement, size_t n_tokens)
+      : layers(chosen),
+        n_agreed(agreement * static_cast<double>(n_tokens) + 1),
+        n_tested(static_cast<double>(n_tokens) + 2) {}
+
+  double chance() const { return n_agreed / n_tested; }
+  void observe(const ChainOutcome& outcome) {
+    constexpr double kKept = 0.98;
+    n_agreed = kKept * n_agreed + outcome.n_agreed;
+    n_tested = kKept * n_tested + outcome.n_tested;
+  }
+};
+
+class KnapSpecSelector final : public IntervalSelector {
+ public:
+  KnapSpecSelector(const KnapSpecOptions& options, const SelectorResources& resources)
+      : IntervalSelector(options.when, resources),
+        options_(options),
+        probe_(resources.executor),
+        idle_blocks_(resources.executor, resources.costs) {}
+
+  std::optional<LayerSet> learnt() const override {
+    if (chosen_) return chosen_->layers;
+    if (!idle_blocks_.has_looked()) return std::nullopt;
+    return LayerSet::full(executor_.model().config().n_layers);
+  }
+  // How often they were right is learnt again: the text is another one.
+  void restore(const LayerSet& learnt) override {
+    if (learnt.n_layers() != executor_.model().config().n_layers) return;
+    idle_blocks_.skip();
+    if (!learnt.is_full()) chosen_ = Chosen(learnt, kUsualAgreement, kDraftTokens);
+  }
+
+ private:
+  bool look(const RequestView& request, size_t n_recent) override;
+  std::optional<DraftPlan> plan(int n_context) override {
+    if (!chosen_) return std::nullopt;
+    const int n_tokens = best(*chosen_, n_context, {.margin = kMargin}).n_tokens;
+    if (n_tokens == 0) return std::nullopt;
+    return DraftPlan{.layers = chosen_->layers, .max_tokens = n_tokens, .agreement = chosen_->chance()};
+  }
+  void observe(const ChainOutcome& outcome) override {
+    if (chosen_) chosen_->observe(outcome);
+  }
+  // The programme, then what is compared.
+  double look_seconds(int n_context) const override {
+    const int n_rows = std::min(options_.branches > 0 ? options_.branches : 64, 64) * options_.window;
+    const double check = options_.check > 0 ? costs_.pass(options_.check, n_context) : 0;
+    return 2 * (costs_.pass(n_rows, n_context) + check);
+  }
+  bool promises_much(const RequestView& request, TimeShare& time) override {
+    return idle_blocks_.promises_much(request, time);
+  }
+
+  DraftValue best(const Chosen& chosen, int n_context, const DraftLengths& lengths = {}) const {
+    const double seconds = costs_.pass_with(chosen.layers, n_context);
+    return best_draft(costs_, chosen.chance(), seconds, n_context, lengths);
+  }
+  // `n_tokens`: what the programme looked at.
+  Chosen checked(const KnapsackChoice& choice, size_t n_tokens,
+                 std::span<const AgreementWindow> windows) {
+    const auto agreement = windows.empty() ? std::nullopt : probe_.measure(choice.layers, windows);
+    if (!agreement) return Chosen(choice.layers, choice.agreement, n_tokens);
+    size_t n_compared = 0;
+    for (const AgreementWindow& window : windows) n_compared += window.n;
+    return Chosen(choice.layers, *agreement, n_compared);
+  }
+
+  KnapSpecOptions options_;
+  AgreementProbe probe_;
+  IdleBlockCheck idle_blocks_;
+  std::optional<Chosen> chosen_;  // nullopt: nothing yet
+};
 
 bool KnapSpecSelector::look(const RequestView& request, size_t n_recent) {
   const size_t n_text = request.text().size();
@@ -102,13 +162,11 @@ bool KnapSpecSelector::look(const RequestView& request, size_t n_recent) {
   const size_t n = std::min({n_recent, static_cast<size_t>(options_.window), n_text - 1});
   if (n == 0) return false;
   TextBlockStates states(executor_, request, n_text, n);
+  const auto value = [&](const Chosen& chosen) { return best(chosen, n_context).tokens_per_second; };
   const auto choices = knapspec_choices(states, options_, costs_, n_context);
-  const auto first_value = [&](const KnapsackChoice& choice) {
-    return value(counted(choice.layers, choice.agreement, n), n_context);
-  };
-  const auto published = std::max_element(
-      choices.begin(), choices.end(),
-      [&](const KnapsackChoice& a, const KnapsackChoice& b) { return first_value(a) < first_value(b); });
+  const auto published = std::ranges::max_element(choices, {}, [&](const KnapsackChoice& choice) {
+    return value(Chosen(choice.layers, choice.agreement, n));
+  });
   std::vector<KnapsackChoice> compared;
   if (options_.check > 0) {
     const BlockWeights weights = block_weights(costs_, states.n_layers(), n_context);
@@ -129,52 +187,16 @@ bool KnapSpecSelector::look(const RequestView& request, size_t n_recent) {
   chosen_.reset();
   for (const KnapsackChoice& choice : compared) {
     const Chosen candidate = checked(choice, n, windows);
-    if (!chosen_ || value(candidate, n_context) > value(*chosen_, n_context)) chosen_ = candidate;
+    if (!chosen_ || value(candidate) > value(*chosen_)) chosen_ = candidate;
   }
   return true;
 }
 
-// `n_tokens`: what the programme looked at.
-KnapSpecSelector::Chosen KnapSpecSelector::checked(const KnapsackChoice& choice, size_t n_tokens,
-                                                   std::span<const AgreementWindow> windows) {
-  const auto agreement = windows.empty() ? std::nullopt : probe_.measure(choice.layers, windows);
-  if (!agreement) return counted(choice.layers, choice.agreement, n_tokens);
-  size_t n_compared = 0;
-  for (const AgreementWindow& window : windows) n_compared += window.n;
-  return counted(choice.layers, *agreement, n_compared);
-}
+}  // namespace
 
-// A few tokens tell little: as if one more had been seen to agree and one not to.
-KnapSpecSelector::Chosen KnapSpecSelector::counted(const LayerSet& layers, double agreement,
-                                                   size_t n_tokens) {
-  const auto n = static_cast<double>(n_tokens);
-  return {.layers = layers, .count = {.n_agreed = agreement * n + 1, .n_tested = n + 2}};
-}
-
-std::optional<DraftPlan> KnapSpecSelector::plan(int n_context) {
-  if (!chosen_) return std::nullopt;
-  const double seconds = costs_.pass_with(chosen_->layers, n_context);
-  const double chance = chosen_->count.chance();
-  const int n_tokens = best_draft(costs_, chance, seconds, n_context, {.margin = kMargin}).n_tokens;
-  if (n_tokens == 0) return std::nullopt;
-  return DraftPlan{.layers = chosen_->layers, .max_tokens = n_tokens, .agreement = chance};
-}
-
-std::optional<LayerSet> KnapSpecSelector::learnt() const {
-  if (chosen_) return chosen_->layers;
-  if (!idle_blocks_.has_looked()) return std::nullopt;
-  return LayerSet::full(executor_.model().config().n_layers);
-}
-
-// How often they were right is learnt again: the text is another one.
-void KnapSpecSelector::restore(const LayerSet& learnt) {
-  if (learnt.n_layers() != executor_.model().config().n_layers) return;
-  idle_blocks_.skip();
-  if (!learnt.is_full()) chosen_ = counted(learnt, kUsualAgreement, kDraftTokens);
-}
-
-void KnapSpecSelector::observe(const ChainOutcome& outcome) {
-  if (chosen_) chosen_->count.observe(outcome);
+std::unique_ptr<LayerSelector> make_knapspec(const KnapSpecOptions& options,
+                                             const SelectorResources& resources) {
+  return std::make_unique<KnapSpecSelector>(options, resources);
 }
 
 }  // namespace forerun

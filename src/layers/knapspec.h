@@ -4,7 +4,7 @@
 // Every so many steps the dynamic programme (knapsack.h) runs over the tokens of the last few
 // verifications, with the weights that attention and MLP have at this length of the text. Of
 // the sets that come of it, one for each weight, the one is taken that gives the most tokens
-// per time at its best length of draft (budget/draft_value.h); not to draft is one of the
+// per time at its best length of draft (cost/draft_value.h); not to draft is one of the
 // choices.
 //
 // Where this differs from the published program: agreement on five verifications' tokens says
@@ -15,13 +15,9 @@
 // out: the authors' is a half.
 #pragma once
 
-#include <optional>
-#include <span>
+#include <memory>
+#include <vector>
 
-#include "cost/pass_costs.h"
-#include "layers/agreement.h"
-#include "layers/agreement_count.h"
-#include "layers/idle_blocks.h"
 #include "layers/interval_selector.h"
 #include "layers/knapsack.h"
 
@@ -59,40 +55,7 @@ constexpr int kQuickBranches = 8;
 constexpr size_t kQuickTokens = 4;
 std::vector<KnapsackChoice> quick_choices(BlockStates& states, const PassCosts& costs, int n_context);
 
-class KnapSpecSelector final : public IntervalSelector {
- public:
-  // The executor and the costs outlive it.
-  KnapSpecSelector(const KnapSpecOptions& options, Executor& executor, const PassCosts& costs);
-
-  std::optional<LayerSet> learnt() const override;
-  void restore(const LayerSet& learnt) override;
-
- private:
-  // A set that drafts, and how often what it drafts is right.
-  struct Chosen {
-    LayerSet layers;
-    AgreementCount count;
-  };
-
-  bool look(const RequestView& request, size_t n_recent) override;
-  std::optional<DraftPlan> plan(int n_context) override;
-  void observe(const ChainOutcome& outcome) override;
-  double look_seconds(int n_context) const override;
-  bool promises_much(const RequestView& request, TimeShare& time) override {
-    return idle_blocks_.promises_much(request, time);
-  }
-
-  static Chosen counted(const LayerSet& layers, double agreement, size_t n_tokens);
-  Chosen checked(const KnapsackChoice& choice, size_t n_tokens,
-                 std::span<const AgreementWindow> windows);
-  double value(const Chosen& chosen, int n_context) const;
-
-  KnapSpecOptions options_;
-  Executor& executor_;
-  const PassCosts& costs_;
-  AgreementProbe probe_;
-  IdleBlockCheck idle_blocks_;
-  std::optional<Chosen> chosen_;  // nullopt: nothing yet
-};
+std::unique_ptr<LayerSelector> make_knapspec(const KnapSpecOptions& options,
+                                             const SelectorResources& resources);
 
 }  // namespace forerun

@@ -21,8 +21,8 @@ void KnnOptions::describe(OptionVisitor& visitor) {
                  .if_empty = "knnssd needs domains: make them with 'forerun domains build' and name the "
                              "file with --knnssd-domains"},
                 domains, {});
-  visitor.visit({.name = "fallback", .help = "Layers for prompts that are like those of no domain"},
-                fallback, kFallbacks);
+  visitor.visit({"fallback", "Layers for prompts that are like those of no domain"}, fallback,
+                kFallbacks);
 }
 
 class KnnSelector::Chooser final : public RequestLayers {

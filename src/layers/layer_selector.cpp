@@ -4,21 +4,27 @@
 #include <cmath>
 
 namespace forerun {
-namespace {
 
-class SameLayers final : public RequestLayers {
+class FixedLayers::OfRequest final : public RequestLayers {
  public:
-  explicit SameLayers(const LayerSet& layers) : layers_(layers) {}
-  std::optional<DraftPlan> plan() override { return DraftPlan{.layers = layers_}; }
+  explicit OfRequest(FixedLayers& fixed) : fixed_(fixed) {}
+
+  std::optional<DraftPlan> plan() override {
+    if (!fixed_.layers_) return std::nullopt;
+    DraftPlan plan{.layers = *fixed_.layers_};
+    if (fixed_.threshold_) plan.threshold = fixed_.threshold_->value();
+    return plan;
+  }
+  void observe(const ChainOutcome& outcome) override {
+    if (fixed_.threshold_) fixed_.threshold_->observe(outcome);
+  }
 
  private:
-  const LayerSet& layers_;
+  FixedLayers& fixed_;
 };
 
-}  // namespace
-
 std::unique_ptr<RequestLayers> FixedLayers::begin(const RequestView& /*request*/) {
-  return std::make_unique<SameLayers>(layers_);
+  return std::make_unique<OfRequest>(*this);
 }
 
 LayerSet uniform_layers(int n_layers, double skipped_share) {

@@ -7,13 +7,16 @@
 // Not thread-safe.
 #pragma once
 
+#include <functional>
 #include <limits>
 #include <memory>
 #include <optional>
+#include <string_view>
 
-#include "model/layer_set.h"
+#include "cost/pass_costs.h"
+#include "model/executor.h"
 #include "request/request_view.h"
-#include "stopping/stopping_rule.h"
+#include "stopping/thresholds.h"
 
 namespace forerun {
 
@@ -23,7 +26,6 @@ struct DraftPlan {
   int max_tokens = std::numeric_limits<int>::max();
   std::optional<double> threshold = std::nullopt;  // nullopt: the drafter's own
   std::optional<double> agreement = std::nullopt;  // of drafted tokens with the model's, if known
-  bool is_trial = false;                           // to see what drafts are worth
 };
 
 class RequestLayers {
@@ -51,14 +53,28 @@ class LayerSelector {
   virtual void restore(const LayerSet& /*learnt*/) {}
 };
 
-// The same set for all requests, always.
+// What selectors are made with; the executor and the costs outlive them.
+struct SelectorResources {
+  Executor& executor;
+  const PassCosts& costs;
+  double threshold = 0;                             // behind a less probable token drafts end
+  std::function<void(std::string_view)> warn = {};  // gets what went wrong beside requests; may be empty
+};
+
+// The same set for all requests, always; nullopt: better not to draft. With a threshold, drafts end
+// behind a token that is less probable, and it follows what becomes of them.
 class FixedLayers final : public LayerSelector {
  public:
-  explicit FixedLayers(const LayerSet& layers) : layers_(layers) {}
+  explicit FixedLayers(const std::optional<LayerSet>& layers,
+                       const std::optional<AdaptiveThreshold>& threshold = std::nullopt)
+      : layers_(layers), threshold_(threshold) {}
   std::unique_ptr<RequestLayers> begin(const RequestView& request) override;
 
  private:
-  LayerSet layers_;
+  class OfRequest;
+
+  std::optional<LayerSet> layers_;
+  std::optional<AdaptiveThreshold> threshold_;
 };
 
 // Leaves out the given share of the blocks, spread evenly, and none of the first and the

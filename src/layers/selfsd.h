@@ -13,8 +13,6 @@
 
 #include "core/option_visitor.h"
 #include "layers/layer_selector.h"
-#include "model/model.h"
-#include "stopping/thresholds.h"
 
 namespace forerun {
 
@@ -25,20 +23,8 @@ struct SelfSdOptions {
   void describe(OptionVisitor& visitor);
 };
 
-class SelfSdSelector final : public LayerSelector {
- public:
-  // Reads the file, which is for this model. `threshold` is the drafter's, from which it
-  // adapts. Throws Error.
-  SelfSdSelector(const SelfSdOptions& options, const Model& model, double threshold);
-
-  std::unique_ptr<RequestLayers> begin(const RequestView& request) override;
-
- private:
-  class Chooser;
-
-  LayerSet layers_;
-  bool adapts_;
-  AdaptiveThreshold threshold_;
-};
+// Reads the file, which is for this model. Adapts from the drafter's threshold. Throws Error.
+std::unique_ptr<LayerSelector> make_selfsd(const SelfSdOptions& options,
+                                           const SelectorResources& resources);
 
 }  // namespace forerun

@@ -22,27 +22,30 @@ class SelfSdTest : public test::PlantedTest {
 
 TEST_F(SelfSdTest, DraftsWithTheLayersOfTheFile) {
   const test::WrittenText text(*executor_, 0.0f, 4);
-  SelfSdSelector selector({.layers = layer_file(test::without_planted())}, *model_, 0.7);
-  const auto first = selector.begin(text);
+  const auto selector =
+      make_selfsd({.layers = layer_file(test::without_planted())}, {*executor_, costs_, 0.7});
+  const auto first = selector->begin(text);
   ASSERT_TRUE(first->plan().has_value());
   EXPECT_EQ(first->plan()->layers, test::without_planted());
   EXPECT_EQ(first->plan()->threshold, 0.7);
   first->observe({.n_tested = 1, .n_agreed = 0, .n_drafted = 3});
-  EXPECT_NEAR(selector.begin(text)->plan()->threshold.value(), 0.701, 1e-9) << "what was learnt stays";
-  SelfSdSelector fixed({.layers = layer_file(test::without_planted()), .adapt = false}, *model_, 0.7);
-  EXPECT_EQ(fixed.begin(text)->plan()->threshold, std::nullopt) << "the drafter's own";
+  EXPECT_NEAR(selector->begin(text)->plan()->threshold.value(), 0.701, 1e-9) << "what was learnt stays";
+  const auto fixed = make_selfsd({.layers = layer_file(test::without_planted()), .adapt = false},
+                                 {*executor_, costs_, 0.7});
+  EXPECT_EQ(fixed->begin(text)->plan()->threshold, std::nullopt) << "the drafter's own";
 }
 
 TEST_F(SelfSdTest, DoesNotDraftWithTheWholeModel) {
   const test::WrittenText text(*executor_, 0.0f, 4);
-  SelfSdSelector selector({.layers = layer_file(LayerSet::full(test::kPlantedLayers))}, *model_, 0.7);
-  EXPECT_FALSE(selector.begin(text)->plan().has_value());
+  const auto selector = make_selfsd({.layers = layer_file(LayerSet::full(test::kPlantedLayers))},
+                                    {*executor_, costs_, 0.7});
+  EXPECT_FALSE(selector->begin(text)->plan().has_value());
 }
 
 TEST_F(SelfSdTest, NeedsAFileForThisModel) {
   const auto message_of = [&](const SelfSdOptions& options) {
     try {
-      SelfSdSelector(options, *model_, 0.7);
+      make_selfsd(options, {*executor_, costs_, 0.7});
     } catch (const Error& error) {
       return std::string(error.what());
     }

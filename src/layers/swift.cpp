@@ -11,7 +11,7 @@
 #include "core/replace_file.h"
 #include "cost/draft_value.h"
 #include "layers/block_search.h"
-#include "layers/layer_json.h"
+#include "layers/layer_file.h"
 
 namespace forerun {
 namespace {
@@ -36,12 +36,18 @@ constexpr JsonFileKind kState{.version_field = "forerun_swift",
                               .what = "state of SWIFT's search",
                               .command = "forerun run --spec swift --swift-state NEW_FILE"};
 
-SubsetSearch restore_search(const std::filesystem::path& path, uint64_t model, SubsetProblem problem,
-                            const SubsetSearchOptions& options) {
-  const Json json = load_json(kState, path);
+// The file of the state, if there is one.
+std::optional<Json> kept_state(const SwiftOptions& options) {
+  std::error_code ignored;
+  if (options.state.empty() || !std::filesystem::exists(options.state, ignored)) return std::nullopt;
+  return load_json(kState, options.state);
+}
+
+SubsetSearch restore_search(const Json& state, const std::filesystem::path& path, uint64_t model,
+                            SubsetProblem problem, const SubsetSearchOptions& options) {
   try {
-    if (parse_fingerprint(json.at("model")) != model) fail_other_model(kState, path);
-    return SubsetSearch::from_json(json.at("search"), std::move(problem), options);
+    if (parse_fingerprint(state.at("model")) != model) fail_other_model(kState, path);
+    return SubsetSearch::from_json(state.at("search"), std::move(problem), options);
   } catch (const Json::exception&) {
     fail_damaged(kState, path);
   } catch (const Error& error) {
@@ -52,14 +58,9 @@ SubsetSearch restore_search(const std::filesystem::path& path, uint64_t model, S
 
 // The share that was left out at last, if that was less than is asked for.
 SwiftOptions with_kept_skip(SwiftOptions options) {
-  std::error_code ignored;
-  if (!is_published(options) || options.state.empty() ||
-      !std::filesystem::exists(options.state, ignored)) {
-    return options;
-  }
-  const Json json = load_json(kState, options.state);
-  const auto kept = json.find("skip");
-  if (kept != json.end() && *kept == kLessSkip) options.skip = std::min(options.skip, kLessSkip);
+  const auto state = is_published(options) ? kept_state(options) : std::nullopt;
+  if (state && state->value("skip", Json()) == kLessSkip)
+    options.skip = std::min(options.skip, kLessSkip);
   return options;
 }
 
@@ -75,28 +76,24 @@ SubsetSearch make_search(const SwiftOptions& options, const Model& model,
   SubsetSearchOptions subset = subset_options(strategy, search, /*is_noisy=*/true);
   if (is_published(options)) subset.good_score = options.good_agreement;
   SubsetProblem problem = block_problem(model.config().n_layers, strategy, search);
-  std::error_code ignored;
-  if (options.state.empty() || !std::filesystem::exists(options.state, ignored)) {
-    return SubsetSearch(std::move(problem), subset);
-  }
-  return restore_search(options.state, model.fingerprint(), std::move(problem), subset);
+  const auto state = kept_state(options);
+  if (!state) return SubsetSearch(std::move(problem), subset);
+  return restore_search(*state, options.state, model.fingerprint(), std::move(problem), subset);
 }
 
 }  // namespace
 
 void SwiftOptions::describe(OptionVisitor& visitor) {
-  visitor.visit({.name = "search", .help = "How candidates are found"}, search, kSearches);
-  visitor.visit({.name = "skip", .help = "Share of the blocks left out, as published"}, skip,
-                {0.0, 0.9});
-  visitor.visit({.name = "window", .help = "Tokens that candidates are tried on"}, window, {4, 256});
-  visitor.visit({.name = "share", .help = "Share of the time that the search may take (1: no limit)"},
-                share, {0.0, 1.0});
-  visitor.visit({.name = "candidates", .help = "Candidates tried at most"}, max_candidates, {1, 100000});
-  visitor.visit({.name = "patience", .help = "Candidates without a better one that end the search"},
-                max_without_progress, {1, 100000});
-  visitor.visit({.name = "enough", .help = "Agreement that ends a search as published"}, good_agreement,
+  visitor.visit({"search", "How candidates are found"}, search, kSearches);
+  visitor.visit({"skip", "Share of the blocks left out, as published"}, skip, {0.0, 0.9});
+  visitor.visit({"window", "Tokens that candidates are tried on"}, window, {4, 256});
+  visitor.visit({"share", "Share of the time that the search may take (1: no limit)"}, share,
                 {0.0, 1.0});
-  visitor.visit({.name = "state", .help = "File that keeps what was learnt, for later runs"}, state, {});
+  visitor.visit({"candidates", "Candidates tried at most"}, max_candidates, {1, 100000});
+  visitor.visit({"patience", "Candidates without a better one that end the search"},
+                max_without_progress, {1, 100000});
+  visitor.visit({"enough", "Agreement that ends a search as published"}, good_agreement, {0.0, 1.0});
+  visitor.visit({"state", "File that keeps what was learnt, for later runs"}, state, {});
 }
 
 class SwiftSelector::Chooser final : public RequestLayers {
@@ -124,16 +121,13 @@ class SwiftSelector::Chooser final : public RequestLayers {
   bool is_first_step_ = true;
 };
 
-SwiftSelector::SwiftSelector(const SwiftOptions& options, Executor& executor, const PassCosts& costs,
-                             Warn warn)
+SwiftSelector::SwiftSelector(const SwiftOptions& options, const SelectorResources& resources)
     : options_(with_kept_skip(options)),
-      executor_(executor),
-      costs_(costs),
+      resources_(resources),
       time_(options.share),
-      probe_(executor),
-      idle_blocks_(executor, costs),
-      search_(make_search(options_, executor.model())),
-      warn_(std::move(warn)),
+      probe_(resources.executor),
+      idle_blocks_(resources.executor, resources.costs),
+      search_(make_search(options_, resources.executor.model())),
       n_kept_(search_.n_scores()),
       has_begun_(is_published(options) || search_.n_scores() > 0) {}
 
@@ -148,14 +142,14 @@ std::unique_ptr<RequestLayers> SwiftSelector::begin(const RequestView& request) 
 void SwiftSelector::keep_state() {
   if (options_.state.empty() || search_.n_scores() == n_kept_) return;
   const Json json{{kState.version_field, kState.version},
-                  {"model", fingerprint_text(executor_.model().fingerprint())},
+                  {"model", fingerprint_text(resources_.executor.model().fingerprint())},
                   {"skip", options_.skip},
                   {"search", search_.to_json()}};
   try {
     replace_file(options_.state, json.dump() + "\n");
     n_kept_ = search_.n_scores();
   } catch (const Error& error) {
-    if (warn_) warn_(error.what());
+    if (resources_.warn) resources_.warn(error.what());
   }
 }
 
@@ -171,7 +165,7 @@ void SwiftSelector::observe(const ChainOutcome& outcome) {
   options_.skip = kLessSkip;
   SwiftOptions fresh = options_;
   fresh.state.clear();
-  search_ = make_search(fresh, executor_.model());
+  search_ = make_search(fresh, resources_.executor.model());
   n_kept_ = 0;
 }
 
@@ -184,7 +178,7 @@ std::optional<LayerSet> SwiftSelector::best() const {
 // Published: agreement. Ours: how many times as fast as plain decoding.
 double SwiftSelector::score(double agreement, const LayerSet& layers, int n_context) const {
   if (is_published(options_)) return agreement;
-  return draft_speedup(costs_, layers,
+  return draft_speedup(resources_.costs, layers,
                        {.agreement = agreement, .n_seen = options_.window, .n_context = n_context});
 }
 
@@ -195,8 +189,8 @@ std::optional<LayerSet> SwiftSelector::quick_choice(Tokens& tokens) {
   std::optional<LayerSet> best;
   double best_score = 0;
   in_free_cells([&] {
-    TextBlockStates states(executor_, request, tokens.end, kQuickTokens);
-    for (const KnapsackChoice& choice : quick_choices(states, costs_, n_context)) {
+    TextBlockStates states(resources_.executor, request, tokens.end, kQuickTokens);
+    for (const KnapsackChoice& choice : quick_choices(states, resources_.costs, n_context)) {
       const auto agreed = agreement(tokens, choice.layers);
       if (!agreed) return;
       const double found = score(*agreed, choice.layers, n_context);
@@ -219,7 +213,7 @@ std::optional<double> SwiftSelector::agreement(Tokens& tokens, const LayerSet& l
 void SwiftSelector::begin_search(Tokens& tokens) {
   const Stopwatch watch;
   const auto first = quick_choice(tokens);
-  if (first) search_ = make_search(options_, executor_.model(), first);
+  if (first) search_ = make_search(options_, resources_.executor.model(), first);
   has_begun_ = true;
   time_.use(watch.seconds());
 }
@@ -228,8 +222,9 @@ void SwiftSelector::begin_search(Tokens& tokens) {
 bool SwiftSelector::has_time(const RequestView& request) {
   if (has_begun_) return time_.allows(candidate_seconds_);
   const auto n_context = static_cast<int>(request.text().size());
-  const double seconds = 2 * (costs_.pass(kQuickBranches * static_cast<int>(kQuickTokens), n_context) +
-                              costs_.pass(options_.window, n_context));
+  const double seconds =
+      2 * (resources_.costs.pass(kQuickBranches * static_cast<int>(kQuickTokens), n_context) +
+           resources_.costs.pass(options_.window, n_context));
   return time_.allows(seconds) || idle_blocks_.promises_much(request, time_);
 }
 

@@ -24,20 +24,16 @@
 // learnt may be kept in a file, which a later engine with the same model goes on from.
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "core/option_visitor.h"
-#include "core/stopwatch.h"
-#include "cost/pass_costs.h"
 #include "layers/agreement.h"
+#include "layers/idle_blocks.h"
 #include "layers/knapspec.h"
 #include "layers/layer_selector.h"
-#include "layers/time_share.h"
 #include "optimise/subset_search.h"
 
 namespace forerun {
@@ -57,12 +53,9 @@ struct SwiftOptions {
 
 class SwiftSelector final : public LayerSelector {
  public:
-  using Warn = std::function<void(std::string_view)>;
-
-  // The executor and the costs outlive it. Goes on from the state's file, if there is one; throws
-  // Error where that is damaged, of another model or of another search. `warn` gets what goes
-  // wrong when the state is kept; may be empty.
-  SwiftSelector(const SwiftOptions& options, Executor& executor, const PassCosts& costs, Warn warn = {});
+  // Goes on from the state's file, if there is one; throws Error where that is damaged, of another model
+  // or of another search. Warns of what goes wrong when the state is kept.
+  SwiftSelector(const SwiftOptions& options, const SelectorResources& resources);
   ~SwiftSelector() override;
 
   std::unique_ptr<RequestLayers> begin(const RequestView& request) override;
@@ -94,13 +87,11 @@ class SwiftSelector final : public LayerSelector {
   double score(double agreement, const LayerSet& layers, int n_context) const;
 
   SwiftOptions options_;
-  Executor& executor_;
-  const PassCosts& costs_;
+  SelectorResources resources_;
   TimeShare time_;
   AgreementProbe probe_;
   IdleBlockCheck idle_blocks_;
   SubsetSearch search_;
-  Warn warn_;
   int n_kept_ = 0;                // scores that the state's file knows
   bool has_begun_;                // what to begin with is known
   ChainOutcome drafted_;          // all drafts so far, as published

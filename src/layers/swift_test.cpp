@@ -58,7 +58,7 @@ TEST_F(SwiftTest, LeavesOutLessWhereDraftsAreNotTaken) {
     return selector.best()->n_blocks() - selector.best()->n_running();
   };
   {
-    SwiftSelector selector(options, *executor_, costs_);
+    SwiftSelector selector(options, {*executor_, costs_});
     const auto chooser = selector.begin(text);
     chooser->plan();
     const int at_first = n_left_out(selector);
@@ -69,12 +69,12 @@ TEST_F(SwiftTest, LeavesOutLessWhereDraftsAreNotTaken) {
     chooser->plan();
     EXPECT_LT(n_left_out(selector), at_first);
   }
-  SwiftSelector later(options, *executor_, costs_);
+  SwiftSelector later(options, {*executor_, costs_});
   EXPECT_EQ(later.skip(), 0.4) << "as the kept state has it";
   EXPECT_GT(later.search().n_scores(), 0);
   options.search = "neighbour";
   options.state.clear();
-  SwiftSelector free(options, *executor_, costs_);
+  SwiftSelector free(options, {*executor_, costs_});
   for (int i = 0; i < 40; ++i) free.begin(text)->observe({.n_tested = 9, .n_agreed = 1, .n_drafted = 9});
   EXPECT_EQ(free.skip(), 0.5) << "its sets are of any size";
 }
@@ -110,7 +110,7 @@ TEST_F(SwiftTest, FindsWhatIsPlanted) {
   SwiftOptions options;
   options.share = 1.0;
   options.window = 64;
-  SwiftSelector selector(options, *executor_, costs_);
+  SwiftSelector selector(options, {*executor_, costs_});
   search(selector, text);
   const auto best = selector.best();
   ASSERT_TRUE(best.has_value());
@@ -132,7 +132,7 @@ TEST_F(SwiftTest, AsPublishedEverySetHasTheSameSize) {
   options.share = 1.0;
   options.skip = 0.25;
   options.max_candidates = 60;
-  SwiftSelector selector(options, *executor_, costs_);
+  SwiftSelector selector(options, {*executor_, costs_});
   const auto chooser = selector.begin(text);
   double best = 0;
   for (int i = 0; i < 60; ++i) {
@@ -154,7 +154,7 @@ TEST_F(SwiftTest, DoesNotDraftWhereItCannotPay) {
   SwiftOptions options;
   options.share = 1.0;
   options.max_candidates = 100;
-  SwiftSelector selector(options, *executor_, dear);
+  SwiftSelector selector(options, {*executor_, dear});
   search(selector, text);
   EXPECT_EQ(selector.best(), std::nullopt);
 }
@@ -163,12 +163,12 @@ TEST_F(SwiftTest, TakesNoMoreTimeThanItsShare) {
   const WrittenText text(*executor_, 1.0f, 120);
   SwiftOptions options;
   options.share = 0.0;
-  SwiftSelector selector(options, *executor_, costs_);
+  SwiftSelector selector(options, {*executor_, costs_});
   const auto chooser = selector.begin(text);
   for (int i = 0; i < 50; ++i) chooser->plan();
   EXPECT_EQ(selector.search().n_scores(), 0);
   const WrittenText brief(*executor_, 1.0f, 10);
-  SwiftSelector other(options, *executor_, costs_);
+  SwiftSelector other(options, {*executor_, costs_});
   EXPECT_FALSE(other.begin(brief)->plan()) << "too little text to try anything on";
 }
 
@@ -180,16 +180,16 @@ TEST_F(SwiftTest, KeepsWhatItLearnt) {
   options.state = folder.file("state.json").string();
   std::optional<LayerSet> best;
   {
-    SwiftSelector selector(options, *executor_, costs_);
+    SwiftSelector selector(options, {*executor_, costs_});
     const auto chooser = selector.begin(text);
     for (int i = 0; i < 60; ++i) chooser->plan();
     EXPECT_FALSE(std::filesystem::exists(options.state)) << "not in the midst of a request";
     chooser->finish();
-    EXPECT_EQ(SwiftSelector(options, *executor_, costs_).search().n_scores(), 60);
+    EXPECT_EQ(SwiftSelector(options, {*executor_, costs_}).search().n_scores(), 60);
     for (int i = 0; i < 20; ++i) chooser->plan();
     best = selector.best();
   }
-  SwiftSelector later(options, *executor_, costs_);
+  SwiftSelector later(options, {*executor_, costs_});
   EXPECT_EQ(later.search().n_scores(), 80) << "at the end too";
   EXPECT_EQ(later.best(), best);
 }
@@ -201,7 +201,7 @@ TEST_F(SwiftTest, RefusesAStateThatDoesNotFit) {
   options.state = folder.file("state.json").string();
   const auto error_of = [&](const SwiftOptions& chosen) {
     try {
-      const SwiftSelector selector(chosen, *executor_, costs_);
+      const SwiftSelector selector(chosen, {*executor_, costs_});
     } catch (const Error& error) {
       const std::string message = error.what();
       EXPECT_EQ(message.find('\n'), std::string::npos);
@@ -212,7 +212,7 @@ TEST_F(SwiftTest, RefusesAStateThatDoesNotFit) {
   };
   {
     const WrittenText text(*executor_, 1.0f, 60);
-    SwiftSelector selector(options, *executor_, costs_);
+    SwiftSelector selector(options, {*executor_, costs_});
     selector.begin(text)->plan();
   }
   EXPECT_FALSE(error_of(options));
@@ -236,7 +236,9 @@ TEST_F(SwiftTest, WarnsWhereItCannotKeepItsState) {
   options.state = (folder.path() / "none" / "state.json").string();
   int n_warnings = 0;
   {
-    SwiftSelector selector(options, *executor_, costs_, [&](std::string_view) { ++n_warnings; });
+    SwiftSelector selector(
+        options,
+        {.executor = *executor_, .costs = costs_, .warn = [&](std::string_view) { ++n_warnings; }});
     const auto chooser = selector.begin(text);
     chooser->plan();
     chooser->finish();

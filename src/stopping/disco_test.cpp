@@ -74,7 +74,7 @@ TEST(DiscoFeatures, SmallVocabulariesAreFilledUp) {
 TEST(Disco, GoesOnWhileATokenIsLikelyTakenAndNotTooLong) {
   DiscoStopping policy(passes_on());
   const auto lookahead = policy.begin();
-  lookahead->begin({});
+  lookahead->begin();
   // The logistic function of 8 (p - 1/2) is 0.6 at p = 0.55.
   EXPECT_TRUE(lookahead->goes_on(Drafted(0.56).token(1)));
   EXPECT_TRUE(lookahead->goes_on(Drafted(0.56).token(3)));

@@ -4,10 +4,10 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <vector>
 
 #include "core/error.h"
-#include "stopping/disco.h"
 #include "stopping/thresholds.h"
 
 namespace forerun {
@@ -26,6 +26,77 @@ constexpr auto kPolicies = std::to_array<StoppingRuleInfo>({
     {"oracle", "Until a token is not taken: bench spec knows that beforehand"},
 });
 
+// Makes an OfRequest for each request, of what they all share.
+template <typename OfRequest, typename Shared>
+class RuleOf final : public StoppingRule {
+ public:
+  explicit RuleOf(Shared shared) : shared_(std::move(shared)) {}
+
+  std::unique_ptr<RequestStoppingRule> begin() override { return std::make_unique<OfRequest>(shared_); }
+  std::optional<int> longest() const override {
+    if constexpr (requires { shared_.longest(); }) return shared_.longest();
+    return std::nullopt;
+  }
+
+ private:
+  Shared shared_;
+};
+
+// A rule (thresholds.h) that has nothing of a request's own.
+template <typename Rule>
+class SharedRule final : public RequestStoppingRule {
+ public:
+  explicit SharedRule(Rule& rule) : rule_(rule) {}
+  bool goes_on(const DraftedToken& token) override { return rule_.goes_on(token); }
+  void observe(const ChainOutcome& outcome) override {
+    if constexpr (requires { rule_.observe(outcome); }) rule_.observe(outcome);
+  }
+
+ private:
+  Rule& rule_;
+};
+
+class RocConfidence final : public RequestStoppingRule {
+ public:
+  explicit RocConfidence(RocThreshold& threshold) : threshold_(threshold) {}
+  void begin() override { probabilities_.clear(); }
+  bool goes_on(const DraftedToken& token) override {
+    probabilities_.push_back(token.probability);
+    return token.probability >= threshold_.value();
+  }
+  void observe(const ChainOutcome& outcome) override {
+    for (int i = 0; i < outcome.n_tested; ++i) {
+      threshold_.observe(probabilities_[static_cast<size_t>(i)], i < outcome.n_agreed);
+    }
+    threshold_.update();
+  }
+
+ private:
+  RocThreshold& threshold_;
+  std::vector<double> probabilities_;
+};
+
+// DISCO's rival: stops where the perplexity of the draft so far, the inverse of the mean
+// probability of its tokens on a logarithmic scale, is above a threshold.
+class PerplexityThreshold final : public RequestStoppingRule {
+ public:
+  explicit PerplexityThreshold(double most) : log_most_(std::log(most)) {}
+  void begin() override { sum_ = 0; }
+  bool goes_on(const DraftedToken& token) override {
+    sum_ -= std::log(std::max(token.probability, 1e-30));
+    return sum_ / token.depth <= log_most_;
+  }
+
+ private:
+  double log_most_;
+  double sum_ = 0;  // of negative log-probabilities
+};
+
+template <typename Rule>
+std::unique_ptr<StoppingRule> shared(Rule rule) {
+  return std::make_unique<RuleOf<SharedRule<Rule>, Rule>>(std::move(rule));
+}
+
 std::vector<std::string_view> names() {
   std::vector<std::string_view> names;
   for (const StoppingRuleInfo& policy : kPolicies) names.push_back(policy.name);
@@ -42,13 +113,11 @@ void StoppingOptions::describe(OptionVisitor& visitor) {
   std::string help = "When to stop drafting, with a model that drafts:";
   for (const StoppingRuleInfo& info : kPolicies)
     help += fmt::format("\n{:<10} {}", info.name, info.summary);
-  visitor.visit({.name = "lookahead", .help = help}, rule, names());
-  visitor.visit({.name = "lookahead-tokens", .help = "fixed: tokens of a draft; heuristic: at first"},
-                tokens, {1, 127});
-  visitor.visit({.name = "lookahead-threshold", .help = "confidence; adaptive and roc: at first"},
-                threshold, {0.0, 1.0});
-  visitor.visit({.name = "lookahead-perplexity", .help = "perplexity: that ends a draft"}, perplexity,
-                {1.0, 1e6});
+  visitor.visit({"lookahead", help}, rule, names());
+  visitor.visit({"lookahead-tokens", "fixed: tokens of a draft; heuristic: at first"}, tokens, {1, 127});
+  visitor.visit({"lookahead-threshold", "confidence; adaptive and roc: at first"}, threshold,
+                {0.0, 1.0});
+  visitor.visit({"lookahead-perplexity", "perplexity: that ends a draft"}, perplexity, {1.0, 1e6});
   visitor.visit({.name = "lookahead-classifier",
                  .help = "disco: a file of 'forerun disco train'",
                  .if_empty = rule != "disco" ? ""
@@ -62,16 +131,20 @@ std::unique_ptr<StoppingRule> make_stopping_rule(const StoppingOptions& options,
                                                  const ModelPair& models) {
   const std::string& name = options.rule;
   if (name == "own" || options.is_by_cost()) return nullptr;
-  if (name == "fixed") return std::make_unique<FixedLength>(options.tokens);
-  if (name == "heuristic") return std::make_unique<HeuristicLength>(options.tokens);
-  if (name == "confidence") return std::make_unique<ConfidenceThreshold>(options.threshold);
-  if (name == "adaptive") return std::make_unique<AdaptiveConfidence>(options.threshold);
-  if (name == "roc") return std::make_unique<RocConfidence>(options.threshold);
-  if (name == "perplexity") return std::make_unique<PerplexityThreshold>(options.perplexity);
+  if (name == "fixed") return shared(FixedLength{options.tokens});
+  if (name == "heuristic") return shared(HeuristicLength{options.tokens});
+  if (name == "confidence") return shared(ConfidenceThreshold{options.threshold});
+  if (name == "adaptive") return shared(AdaptiveThreshold(options.threshold));
+  if (name == "roc") {
+    return std::make_unique<RuleOf<RocConfidence, RocThreshold>>(RocThreshold(options.threshold));
+  }
+  if (name == "perplexity") {
+    return std::make_unique<RuleOf<PerplexityThreshold, double>>(options.perplexity);
+  }
   if (name == "disco") {
     return std::make_unique<DiscoStopping>(DiscoClassifier::load(options.classifier, models));
   }
-  if (name == "oracle") return std::make_unique<Oracle>();
+  if (name == "oracle") return shared(Oracle{});
   fail(ErrorCode::kInvalidArgument, "there is no lookahead '{}': choose one of {}", name,
        fmt::join(names(), ", "));
 }

@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "core/option_visitor.h"
-#include "stopping/disco_classifier.h"
+#include "stopping/disco.h"
 #include "stopping/stopping_rule.h"
 
 namespace forerun {

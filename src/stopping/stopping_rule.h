@@ -31,13 +31,6 @@ struct DraftedToken {
   std::optional<TokenId> known = std::nullopt;
 };
 
-// Where a draft begins.
-struct DraftStart {
-  int n_context = 0;         // tokens of the text
-  int n_requests = 1;        // that draft alike, for the same pass
-  double token_seconds = 0;  // what drafting one takes; 0: nobody asked
-};
-
 // What became of a drafted chain.
 struct ChainOutcome {
   int n_tested = 0;  // tokens compared with the model's own: up to the first that differs
@@ -49,7 +42,8 @@ struct ChainOutcome {
 class RequestStoppingRule {
  public:
   virtual ~RequestStoppingRule() = default;
-  virtual void begin(const DraftStart& /*start*/) {}
+  // Another draft begins.
+  virtual void begin() {}
   virtual bool goes_on(const DraftedToken& token) = 0;
   // Of the latest draft.
   virtual void observe(const ChainOutcome& /*outcome*/) {}

@@ -1,34 +1,10 @@
 #include "stopping/thresholds.h"
 
 #include <algorithm>
-#include <cmath>
 #include <functional>
 
 namespace forerun {
 namespace {
-
-// A rule without memory.
-class Rule final : public RequestStoppingRule {
- public:
-  explicit Rule(std::function<bool(const DraftedToken&)> goes_on) : goes_on_(std::move(goes_on)) {}
-  bool goes_on(const DraftedToken& token) override { return goes_on_(token); }
-
- private:
-  std::function<bool(const DraftedToken&)> goes_on_;
-};
-
-// A number that a policy keeps and changes by what becomes of drafts.
-template <typename Kept, typename GoesOn>
-class Learning final : public RequestStoppingRule {
- public:
-  Learning(Kept& kept, GoesOn goes_on) : kept_(kept), goes_on_(goes_on) {}
-  bool goes_on(const DraftedToken& token) override { return goes_on_(kept_, token); }
-  void observe(const ChainOutcome& outcome) override { kept_.observe(outcome); }
-
- private:
-  Kept& kept_;
-  GoesOn goes_on_;
-};
 
 // Draft & Verify's numbers.
 constexpr double kWantedShare = 0.9;
@@ -44,29 +20,13 @@ constexpr double kMissedWeight = 3;
 
 }  // namespace
 
-std::unique_ptr<RequestStoppingRule> FixedLength::begin() {
-  return std::make_unique<Rule>([this](const DraftedToken& token) { return token.depth < n_tokens_; });
-}
-
-std::unique_ptr<RequestStoppingRule> HeuristicLength::begin() {
-  const auto goes_on = [](const HeuristicLength& length, const DraftedToken& token) {
-    return token.depth < length.n_tokens();
-  };
-  return std::make_unique<Learning<HeuristicLength, decltype(goes_on)>>(*this, goes_on);
-}
-
 void HeuristicLength::observe(const ChainOutcome& outcome) {
   if (outcome.n_drafted == 0) return;
   if (outcome.n_agreed < outcome.n_drafted) {
-    n_tokens_ = std::max(1, n_tokens_ - 1);
-  } else if (outcome.n_drafted >= n_tokens_) {  // else something other than this rule ended it
-    n_tokens_ += kMoreIfAllTaken;
+    n_tokens = std::max(1, n_tokens - 1);
+  } else if (outcome.n_drafted >= n_tokens) {  // else something other than this rule ended it
+    n_tokens += kMoreIfAllTaken;
   }
-}
-
-std::unique_ptr<RequestStoppingRule> ConfidenceThreshold::begin() {
-  return std::make_unique<Rule>(
-      [this](const DraftedToken& token) { return token.probability >= threshold_; });
 }
 
 void AdaptiveThreshold::observe(const ChainOutcome& outcome) {
@@ -80,13 +40,6 @@ void AdaptiveThreshold::observe(const ChainOutcome& outcome) {
     wanted -= kStep;
   }
   value_ = std::clamp(kKeptThreshold * value_ + (1 - kKeptThreshold) * wanted, 0.0, 1.0);
-}
-
-std::unique_ptr<RequestStoppingRule> AdaptiveConfidence::begin() {
-  const auto goes_on = [](const AdaptiveThreshold& threshold, const DraftedToken& token) {
-    return token.probability >= threshold.value();
-  };
-  return std::make_unique<Learning<AdaptiveThreshold, decltype(goes_on)>>(threshold_, goes_on);
 }
 
 void RocThreshold::observe(double probability, bool agreed) {
@@ -119,50 +72,6 @@ void RocThreshold::update() {
     best = cost;
     value_ = sorted_[i].probability;
   }
-}
-
-std::unique_ptr<RequestStoppingRule> RocConfidence::begin() {
-  class OfRequest final : public RequestStoppingRule {
-   public:
-    explicit OfRequest(RocThreshold& threshold) : threshold_(threshold) {}
-    void begin(const DraftStart& /*start*/) override { probabilities_.clear(); }
-    bool goes_on(const DraftedToken& token) override {
-      probabilities_.push_back(token.probability);
-      return token.probability >= threshold_.value();
-    }
-    void observe(const ChainOutcome& outcome) override {
-      for (int i = 0; i < outcome.n_tested; ++i) {
-        threshold_.observe(probabilities_[static_cast<size_t>(i)], i < outcome.n_agreed);
-      }
-      threshold_.update();
-    }
-
-   private:
-    RocThreshold& threshold_;
-    std::vector<double> probabilities_;
-  };
-  return std::make_unique<OfRequest>(threshold_);
-}
-
-std::unique_ptr<RequestStoppingRule> PerplexityThreshold::begin() {
-  class OfRequest final : public RequestStoppingRule {
-   public:
-    explicit OfRequest(double most) : log_most_(std::log(most)) {}
-    void begin(const DraftStart& /*start*/) override { sum_ = 0; }
-    bool goes_on(const DraftedToken& token) override {
-      sum_ -= std::log(std::max(token.probability, 1e-30));
-      return sum_ / token.depth <= log_most_;
-    }
-
-   private:
-    double log_most_;
-    double sum_ = 0;  // of negative log-probabilities
-  };
-  return std::make_unique<OfRequest>(most_);
-}
-
-std::unique_ptr<RequestStoppingRule> Oracle::begin() {
-  return std::make_unique<Rule>([](const DraftedToken& token) { return token.token == token.known; });
 }
 
 }  // namespace forerun

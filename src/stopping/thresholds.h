@@ -1,4 +1,5 @@
-// Stopping rules that are a number to compare with.
+// What stopping rules compare tokens with. Numbers that follow what becomes of drafts (observe())
+// go on from request to request.
 #pragma once
 
 #include <cstddef>
@@ -9,61 +10,42 @@
 namespace forerun {
 
 // So many tokens each time.
-class FixedLength final : public StoppingRule {
- public:
-  explicit FixedLength(int n_tokens) : n_tokens_(n_tokens) {}
-  std::unique_ptr<RequestStoppingRule> begin() override;
-  std::optional<int> longest() const override { return n_tokens_; }
+struct FixedLength {
+  int n_tokens;
 
- private:
-  int n_tokens_;
+  bool goes_on(const DraftedToken& token) const { return token.depth < n_tokens; }
+  int longest() const { return n_tokens; }
 };
 
 // Hugging Face's dynamic heuristic (Gante, 2023): two more where all were taken, else one less.
-// Its number goes on from request to request, as theirs does.
-class HeuristicLength final : public StoppingRule {
- public:
-  explicit HeuristicLength(int first) : n_tokens_(first) {}
-  std::unique_ptr<RequestStoppingRule> begin() override;
-  int n_tokens() const { return n_tokens_; }
-  void observe(const ChainOutcome& outcome);
+struct HeuristicLength {
+  int n_tokens;  // at first
 
- private:
-  int n_tokens_;
+  bool goes_on(const DraftedToken& token) const { return token.depth < n_tokens; }
+  void observe(const ChainOutcome& outcome);
 };
 
 // Stops behind a token that is less probable.
-class ConfidenceThreshold final : public StoppingRule {
- public:
-  explicit ConfidenceThreshold(double threshold) : threshold_(threshold) {}
-  std::unique_ptr<RequestStoppingRule> begin() override;
+struct ConfidenceThreshold {
+  double least;
 
- private:
-  double threshold_;
+  bool goes_on(const DraftedToken& token) const { return token.probability >= least; }
 };
 
 // Draft & Verify's threshold (Zhang et al., ACL 2024): up while fewer than nine in ten drafted
 // tokens are taken, down while more are and drafts could be longer. As published, but that it
-// stays between 0 and 1. It moves by 0.001 a draft, so it goes on from request to request.
+// stays between 0 and 1. It moves by 0.001 a draft.
 class AdaptiveThreshold {
  public:
   explicit AdaptiveThreshold(double first) : value_(first) {}
 
   double value() const { return value_; }
+  bool goes_on(const DraftedToken& token) const { return token.probability >= value_; }
   void observe(const ChainOutcome& outcome);
 
  private:
   double value_;
   double accepted_ = 0;  // share of drafted tokens, the latest drafts above all
-};
-
-class AdaptiveConfidence final : public StoppingRule {
- public:
-  explicit AdaptiveConfidence(double first) : threshold_(first) {}
-  std::unique_ptr<RequestStoppingRule> begin() override;
-
- private:
-  AdaptiveThreshold threshold_;
 };
 
 // The threshold that Hugging Face's assisted generation finds for itself: the one which, on the
@@ -91,31 +73,10 @@ class RocThreshold {
   std::vector<Seen> sorted_;
 };
 
-class RocConfidence final : public StoppingRule {
- public:
-  explicit RocConfidence(double first) : threshold_(first) {}
-  std::unique_ptr<RequestStoppingRule> begin() override;
-
- private:
-  RocThreshold threshold_;
-};
-
-// DISCO's rival: stops where the perplexity of the draft so far, the inverse of the mean
-// probability of its tokens on a logarithmic scale, is above a threshold.
-class PerplexityThreshold final : public StoppingRule {
- public:
-  explicit PerplexityThreshold(double most) : most_(most) {}
-  std::unique_ptr<RequestStoppingRule> begin() override;
-
- private:
-  double most_;
-};
-
 // The best that knowing when to stop can do: stops behind the first token that will not be taken,
 // because it was told the answer. For benchmarks; DISCO's upper bound.
-class Oracle final : public StoppingRule {
- public:
-  std::unique_ptr<RequestStoppingRule> begin() override;
+struct Oracle {
+  bool goes_on(const DraftedToken& token) const { return token.token == token.known; }
 };
 
 }  // namespace forerun

@@ -4,7 +4,6 @@
 
 #include "core/error.h"
 #include "engine/discard_guard.h"
-#include "tune/answers.h"
 
 namespace forerun {
 namespace {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "engine/stepper.h"
-#include "tune/search_text.h"
+#include "tune/answers.h"
 
 namespace forerun {
 

@@ -1,16 +1,21 @@
-// What the model answers to prompts, as texts to learn from.
+// Texts that models are tuned on: prompts, and what the model itself answers to them.
 #pragma once
 
 #include <forerun/generation_options.h>
 
 #include <functional>
+#include <span>
 #include <vector>
 
 #include "model/executor.h"
 #include "text/vocabulary.h"
-#include "tune/search_text.h"
 
 namespace forerun {
+
+struct SearchText {
+  std::vector<TokenId> tokens;  // the prompt, then the answer
+  size_t n_prompt = 0;
+};
 
 // Always the most probable token.
 GenerationOptions greedy_options(int max_tokens);
@@ -27,5 +32,9 @@ struct AnsweringOptions {
 std::vector<SearchText> answer_prompts(Executor& executor, const Vocabulary& vocabulary,
                                        const std::vector<std::vector<TokenId>>& prompts,
                                        const AnsweringOptions& options);
+
+// Reads and commits text behind what the sequence has, in as many passes as it takes. Throws Error
+// where it does not fit.
+void read_all(Executor& executor, SequenceId sequence, std::span<const TokenId> text);
 
 }  // namespace forerun

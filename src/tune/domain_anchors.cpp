@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 
 #include "core/check.h"
 
@@ -39,14 +38,6 @@ DomainVectors without(const DomainVectors& domain, size_t begin, size_t n) {
 }
 
 }  // namespace
-
-int RoutingCheck::n_all() const {
-  return std::accumulate(n_prompts.begin(), n_prompts.end(), 0);
-}
-
-int RoutingCheck::n_all_at_home() const {
-  return std::accumulate(n_at_home.begin(), n_at_home.end(), 0);
-}
 
 std::vector<float> make_anchors(const DomainVectors& domain, int n_embd, int n_clusters) {
   return cluster(domain, n_embd, {.n_clusters = n_clusters});

@@ -6,6 +6,7 @@
 // as they are, its paper all domains at once.
 #pragma once
 
+#include <numeric>
 #include <span>
 #include <string>
 #include <vector>
@@ -38,8 +39,8 @@ struct RoutingCheck {
   static constexpr double kOutliers = 0.02;
   double least_cosine = 1;
 
-  int n_all() const;
-  int n_all_at_home() const;
+  int n_all() const { return std::reduce(n_prompts.begin(), n_prompts.end()); }
+  int n_all_at_home() const { return std::reduce(n_at_home.begin(), n_at_home.end()); }
 };
 
 // Every domain has two prompts or more.

@@ -6,6 +6,7 @@
 #include "cost/draft_value.h"
 #include "layers/knapspec.h"
 #include "model/own_sequence.h"
+#include "plan/own_planner.h"
 
 namespace forerun {
 namespace {
@@ -15,12 +16,8 @@ namespace {
 constexpr size_t kWindow = 32;
 // Tokens that the knapsack's branches have.
 constexpr size_t kKnapsackTokens = 8;
-
-SamplingOptions greedy() {
-  SamplingOptions options;
-  options.temperature = 0;
-  return options;
-}
+// Candidates between two measurements of plain decoding.
+constexpr int kPlainEvery = 8;
 
 std::vector<LayerSet> layers_of(const std::vector<KnapsackChoice>& choices) {
   std::vector<LayerSet> sets;
@@ -35,7 +32,7 @@ class ExpectedSpeed::Text final : public RequestView {
  public:
   Text(Executor& executor, SearchText text)
       : sequence_(executor.cells()),
-        sampler_(greedy(), executor.model().config().n_vocab),
+        sampler_(greedy_options(1).sampling, executor.model().config().n_vocab),
         text_(std::move(text)) {
     read_all(executor, sequence_.id(), std::span(text_.tokens).first(text_.tokens.size() - 1));
   }
@@ -107,6 +104,38 @@ std::vector<LayerSet> ExpectedSpeed::knapsack_sets(double cap) {
 
 std::vector<LayerSet> ExpectedSpeed::quick_sets() {
   return layers_of(quick_choices(*states(kQuickTokens), costs_, n_context_));
+}
+
+MeasuredSpeed::MeasuredSpeed(Executor& executor, PassCosts& costs, const Vocabulary& vocabulary,
+                             const ChainOptions& draft, std::vector<SearchText> texts)
+    : executor_(executor),
+      costs_(costs),
+      draft_(draft),
+      timer_(executor, vocabulary, std::move(texts)) {}
+
+double MeasuredSpeed::rate(const Speculation& speculation) {
+  timer_.warm_up(speculation);
+  double ms = 0;
+  int n_tokens = 0;
+  for (size_t text = 0; text < timer_.n_texts(); ++text) {
+    ms += timer_.answer(text, speculation);
+    n_tokens += timer_.n_timed(text);
+  }
+  return 1e3 * n_tokens / std::max(ms, 1e-3);
+}
+
+double MeasuredSpeed::speedup(const LayerSet& layers) {
+  if (plain_rate_ == 0 || n_since_plain_ == kPlainEvery) {
+    const double now = rate({});
+    plain_rate_ = plain_rate_ == 0 ? now : (plain_rate_ + now) / 2;
+    n_since_plain_ = 0;
+  }
+  ++n_since_plain_;
+  DrafterSet drafters;
+  drafters.models.push_back(std::make_unique<LayerSkippingDrafter>(
+      draft_, executor_, costs_, std::make_unique<FixedLayers>(layers)));
+  OwnPlanner planner(std::move(drafters), kLargestTree);
+  return rate({.planner = &planner}) / plain_rate_;
 }
 
 }  // namespace forerun

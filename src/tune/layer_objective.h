@@ -4,12 +4,10 @@
 #include <memory>
 #include <vector>
 
-#include "cost/pass_costs.h"
+#include "draft/model/layer_skipping.h"
 #include "layers/agreement.h"
 #include "layers/block_states.h"
-#include "model/executor.h"
-#include "model/layer_set.h"
-#include "tune/search_text.h"
+#include "tune/answer_timer.h"
 
 namespace forerun {
 
@@ -65,6 +63,37 @@ class ExpectedSpeed final : public LayerObjective {
   std::vector<AgreementWindow> windows_;
   int n_tokens_ = 0;
   int n_context_ = 0;  // of a compared token, on average
+};
+
+// What really comes of drafting with it: Draft & Verify's objective, tokens per second.
+//
+// Answers the texts' prompts again (answer_timer.h) with the model drafting for itself, and
+// compares with plain decoding of the same, measured in the same process and again now and then:
+// machines drift.
+//
+// Noisy, and some hundred times as slow as ExpectedSpeed, whose model of what a pass costs it does not
+// need.
+class MeasuredSpeed final : public LayerObjective {
+ public:
+  // The executor, its costs and the vocabulary outlive it. The executor's cache has
+  // AnswerTimer::n_cells() free cells or more, which are free again afterwards. Throws Error when no
+  // text has an answer.
+  MeasuredSpeed(Executor& executor, PassCosts& costs, const Vocabulary& vocabulary,
+                const ChainOptions& draft, std::vector<SearchText> texts);
+
+  double speedup(const LayerSet& layers) override;
+  bool is_noisy() const override { return true; }
+
+ private:
+  // Tokens per second of all answers.
+  double rate(const Speculation& speculation);
+
+  Executor& executor_;
+  PassCosts& costs_;
+  ChainOptions draft_;
+  AnswerTimer timer_;
+  double plain_rate_ = 0;
+  int n_since_plain_ = 0;  // candidates
 };
 
 }  // namespace forerun

@@ -6,7 +6,7 @@
 
 #include "core/error.h"
 #include "core/replace_file.h"
-#include "layers/layer_json.h"
+#include "layers/layer_file.h"
 
 namespace forerun {
 namespace {

@@ -13,7 +13,7 @@
 #include "cli/layers/texts.h"
 #include "cli/model_options.h"
 #include "engine/loaded_model.h"
-#include "stopping/disco_classifier.h"
+#include "stopping/disco.h"
 #include "tune/disco/examples.h"
 
 namespace forerun {

@@ -12,7 +12,7 @@
 #include "cli/output_file.h"
 #include "cli/terminal/progress.h"
 #include "core/error.h"
-#include "cost/cost_file.h"
+#include "cost/known_costs.h"
 #include "cost/pass_costs.h"
 #include "engine/loaded_model.h"
 #include "layers/domain_file.h"

@@ -11,7 +11,7 @@
 #include "cli/model_options.h"
 #include "cli/output.h"
 #include "core/replace_file.h"
-#include "layers/layer_json.h"
+#include "layers/layer_file.h"
 #include "model/model.h"
 #include "pictures/layer_picture.h"
 

@@ -14,12 +14,11 @@
 #include "cli/terminal/interrupt.h"
 #include "core/error.h"
 #include "core/stopwatch.h"
-#include "cost/cost_file.h"
+#include "cost/known_costs.h"
 #include "cost/pass_costs.h"
 #include "draft/methods.h"
-#include "layers/layer_json.h"
+#include "layers/layer_file.h"
 #include "pictures/layer_picture.h"
-#include "tune/measured_speed.h"
 
 namespace forerun {
 namespace {

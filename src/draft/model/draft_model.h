@@ -4,12 +4,11 @@
 // took it, the rest is rolled back, and what the text got beside that is read with the next draft.
 // So a prompt is read when its first draft is made: the answer's first token does not wait for it.
 //
-// Chains and trees as in chain_grower.h. Not thread-safe.
+// Chains and trees as in model_drafter.h. Not thread-safe.
 #pragma once
 
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "draft/model/model_drafter.h"
 #include "model/slots.h"

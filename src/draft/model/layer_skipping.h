@@ -2,7 +2,7 @@
 //
 // Zhang et al., "Draft & Verify", ACL 2024; SWIFT (Xia et al., ICLR 2025) and its followers.
 // Which blocks run is a LayerSelector's business (layers/layer_selector.h); this drafts chains
-// (chain_grower.h) with what it says.
+// (model_drafter.h) with what it says.
 //
 // Drafts read the keys and values that the full model committed, and write their own into
 // scratch cells behind them, which verification overwrites: no second cache, no second set of

@@ -2,10 +2,27 @@
 
 #include <algorithm>
 
+#include "core/check.h"
+#include "core/error.h"
+#include "core/stopwatch.h"
+#include "cost/draft_value.h"
+#include "model/foreign_text.h"
 #include "model/scratch_guard.h"
 
 namespace forerun {
 namespace {
+
+// Tokens of one level, by how sure the chain's own is: SWIFT's numbers.
+int level_width(double probability) {
+  if (probability > 0.95) return 1;
+  if (probability > 0.8) return 3;
+  return probability > 0.5 ? 5 : 10;
+}
+
+// The chance that the text comes to `node`, as the draft has it.
+float score_of(const DraftTree& tree, int32_t node) {
+  return node == kRoot ? 1.0f : tree[node].score;
+}
 
 // Draws that have nothing to do with the target's.
 Sampler independent(const Sampler& sampler) {
@@ -26,6 +43,272 @@ ChainOutcome outcome_of(std::span<const TokenId> chain, std::span<const TokenId>
 
 }  // namespace
 
+// Grows the chains of several requests, a token of each at a time.
+class ChainGrower {
+ public:
+  // All outlive this. `stopping` may be nullptr.
+  ChainGrower(const ChainOptions& options, Executor& executor, PassCosts& costs,
+              const StoppingRule* stopping)
+      : options_(options), executor_(executor), costs_(costs), stopping_(stopping) {}
+
+  void draft(std::span<const ModelDraftJob> jobs) {
+    chains_.clear();
+    std::vector<ScratchGuard> guards;
+    for (const ModelDraftJob& job : jobs) {
+      const auto start = job.drafter->start();
+      if (!start) continue;
+      if (start->read == nullptr) guards.emplace_back(executor_.cells(), start->sequence);
+      begin(job, *start);
+    }
+    const auto is_open = [](const Chain& chain) { return !chain.is_complete; };
+    for (;;) {
+      const auto open = std::ranges::find_if(chains_, is_open);
+      if (open == chains_.end()) return;
+      forward(open->job->plan.layers);
+    }
+  }
+
+ private:
+  // A request's draft while it grows.
+  struct Chain {
+    const ModelDraftJob* job;
+    ChainStart start;
+    int max_tokens;
+    SamplerState state;
+    std::vector<TokenId> next;         // to be read next; the last of them is `end`
+    std::optional<NodeId> cell;        // of the one read last
+    int32_t end = kRoot;               // the tree's node
+    int32_t hint_end;                  // the hint's; kNone: it has no such node
+    size_t first_row = 0, n_rows = 0;  // of the pass
+    bool is_complete = false;
+
+    RequestModelDrafter& drafter() const { return *job->drafter; }
+    DraftTree& tree() const { return *job->tree; }
+  };
+
+  void begin(const ModelDraftJob& job, const ChainStart& start) {
+    CHECK(!start.unread.empty() && start.unread.size() <= static_cast<size_t>(executor_.max_rows()));
+    RequestModelDrafter& drafter = *job.drafter;
+    drafter.chain_.clear();
+    // A rule of its own takes the place of the plan's numbers.
+    const int planned = stopping_ != nullptr  ? stopping_->longest().value_or(options_.tokens)
+                        : job.rule != nullptr ? options_.tokens
+                                              : std::min(options_.tokens, job.plan.max_tokens);
+    drafter.max_tokens_ = std::min({planned, job.limits.max_depth, job.limits.max_nodes});
+    chains_.push_back({.job = &job,
+                       .start = start,
+                       .max_tokens = drafter.max_tokens_,
+                       .state = drafter.request().state(),
+                       .next = {start.unread.begin(), start.unread.end()},
+                       .cell = std::nullopt,
+                       .hint_end = job.hint != nullptr ? kRoot : DraftTree::kNone});
+    if (drafter.stopping_ != nullptr) drafter.stopping_->begin();
+  }
+
+  // All chains with these layers that there is room for grow by a token or more.
+  void forward(const LayerSet& layers) {
+    const auto max_rows = static_cast<size_t>(executor_.max_rows());
+    pass_.rows.clear();
+    pass_.layers = layers;
+    for (Chain& chain : chains_) {
+      chain.n_rows = 0;
+      if (chain.is_complete || chain.job->plan.layers != layers) continue;
+      if (pass_.rows.size() + chain.next.size() <= max_rows) add_rows(chain);
+    }
+    if (pass_.rows.empty()) return;
+    const Stopwatch watch;
+    const PassResult& result = executor_.forward(pass_);
+    const double seconds = watch.seconds();
+    for (Chain& chain : chains_) {
+      if (chain.n_rows == 0) continue;
+      take_rows(chain, result);
+      // What is shared by several requests says nothing of what one takes.
+      if (chain.n_rows == pass_.rows.size()) watch_cost(chain, seconds);
+    }
+  }
+
+  void watch_cost(const Chain& chain, double seconds) {
+    const LayerSet& layers = chain.job->plan.layers;
+    const int n_context = chain.drafter().n_context();
+    const auto n_rows = static_cast<int>(chain.n_rows);
+    if (layers.is_full()) {
+      costs_.observe({.n_rows = n_rows, .n_requests = 1, .n_context = n_context, .seconds = seconds});
+    } else if (n_rows == 1) {
+      costs_.observe_layers(layers, n_context, seconds);
+    }
+  }
+
+  // What is to be read, and what may follow that.
+  void add_rows(Chain& chain) {
+    const SequenceId sequence = chain.start.sequence;
+    chain.first_row = pass_.rows.size();
+    for (const TokenId token : chain.next) {
+      const auto cell = executor_.cells().extend(
+          sequence, pass_.rows.size() == chain.first_row ? chain.cell : pass_.rows.back().node);
+      if (!cell) {
+        pass_.rows.resize(chain.first_row);
+        chain.is_complete = true;
+        return;
+      }
+      pass_.rows.push_back(
+          {.sequence = sequence, .node = *cell, .token = known_tokens(executor_.model(), token)});
+    }
+    pass_.rows.back().logits = true;
+    if (chain.hint_end != DraftTree::kNone) add_hinted_rows(chain);
+    chain.n_rows = pass_.rows.size() - chain.first_row;
+  }
+
+  // Along the hint's likeliest path, as far as that is worth its rows.
+  void add_hinted_rows(Chain& chain) {
+    const ModelDraftJob& job = *chain.job;
+    const DraftTree& hint = *job.hint;
+    const auto chance = [&](int32_t node) { return job.hint_chances[static_cast<size_t>(node)]; };
+    const double reached = chain.hint_end == kRoot ? 1 : chance(chain.hint_end);
+    const int n_left = chain.max_tokens - chain.tree().depth(chain.end) - 1;
+    path_.clear();
+    path_chances_.clear();
+    for (int32_t at = chain.hint_end; static_cast<int>(path_.size()) < n_left && reached > 0;) {
+      int32_t best = hint.first_child(at);
+      if (best == DraftTree::kNone) break;
+      for (int32_t child = best; child != DraftTree::kNone; child = hint.next_sibling(child)) {
+        if (chance(child) > chance(best)) best = child;
+      }
+      path_.push_back(best);
+      path_chances_.push_back(std::min(1.0, chance(best) / reached));
+      at = best;
+    }
+    // With layers left out, further rows cost about the same share as with all of them.
+    path_.resize(static_cast<size_t>(
+        best_rows(costs_, path_chances_, chain.drafter().n_context(), job.n_requests)));
+    if (pass_.rows.size() + path_.size() > static_cast<size_t>(executor_.max_rows())) return;
+    for (const int32_t node : path_) {
+      const auto cell = executor_.cells().extend(chain.start.sequence, pass_.rows.back().node);
+      if (!cell) return;
+      pass_.rows.push_back({.sequence = chain.start.sequence,
+                            .node = *cell,
+                            .token = known_tokens(executor_.model(), hint[node].token),
+                            .logits = true});
+    }
+  }
+
+  // Grows by what the rows of the pass say, as far as they are on its path.
+  void take_rows(Chain& chain, const PassResult& result) {
+    const size_t n_next = chain.next.size();
+    for (size_t i = 0; i < chain.n_rows && !chain.is_complete; ++i) {
+      const Row& row = pass_.rows[chain.first_row + i];
+      // Rows behind what was to be read are on the path as long as they are what was drawn.
+      if (i >= n_next && row.token != chain.next.back()) return;
+      chain.cell = row.node;
+      const TokenId token = i < n_next ? chain.next[i] : row.token;
+      if (chain.start.read != nullptr) chain.start.read->push_back({token, row.node});
+      if (i + 1 >= n_next) grow(chain, result.logits(chain.first_row + i));
+    }
+  }
+
+  void grow(Chain& chain, std::span<const float> all_logits) {
+    RequestModelDrafter& drafter = chain.drafter();
+    DraftTree& tree = chain.tree();
+    const int depth = tree.depth(chain.end) + 1;
+    const Position position{drafter.n_context() + depth - 1};
+    const Sampler* own = drafter.own_sampler_.get();
+    const Sampler& sampler = own != nullptr ? *own : drafter.request().sampler();
+    const std::span<const float> logits =
+        fit_logits(all_logits, static_cast<size_t>(sampler.n_vocab()), fitted_);
+    TokenId token;
+    try {
+      const Distribution& distribution = sampler.distribution(logits, chain.state, scratch_);
+      token = sampler.draw(distribution, position);
+      if (own != nullptr) tree.set_distribution(chain.end, distribution);
+    } catch (const Error&) {
+      // There is no token that this model would put there: the request does without.
+      chain.is_complete = true;
+      return;
+    }
+
+    const SoftmaxSums sums = softmax_sums(logits);
+    const double probability = sums.probability(logits[static_cast<size_t>(to_int(token))]);
+    const float score = score_of(tree, chain.end);
+    const DraftNode spine{.token = token,
+                          .parent = chain.end,
+                          .score = score * static_cast<float>(probability),
+                          .source = DraftSource::kModel};
+    const int32_t node = tree.add(spine);
+    drafter.chain_.push_back(token);
+    if (options_.siblings && own == nullptr && chain.job->rule == nullptr)
+      add_siblings(chain, logits, spine, sums);
+
+    const auto n_prompt = static_cast<int>(drafter.request().n_prompt());
+    const int n_answer = drafter.n_context() - n_prompt + depth - 1;
+    const auto known = drafter.request().known_answer();
+    DraftedToken drafted{.logits = logits,
+                         .sums = sums,
+                         .token = token,
+                         .probability = probability,
+                         .depth = depth,
+                         .n_answer = n_answer};
+    if (static_cast<size_t>(n_answer) < known.size())
+      drafted.known = known[static_cast<size_t>(n_answer)];
+    chain.is_complete = ends(chain, drafted);
+    if (chain.is_complete) return;
+    chain.end = node;
+    chain.next.assign(1, token);
+    chain.state.accept(token);
+    if (chain.hint_end != DraftTree::kNone) {
+      chain.hint_end = chain.job->hint->find_child(chain.hint_end, token).value_or(DraftTree::kNone);
+    }
+  }
+
+  bool ends(const Chain& chain, const DraftedToken& token) const {
+    const ModelDraftJob& job = *chain.job;
+    bool goes_on = job.rule != nullptr
+                       ? job.rule->goes_on(token)
+                       : token.probability >= job.plan.threshold.value_or(options_.threshold);
+    if (RequestStoppingRule* own = chain.drafter().stopping_.get()) goes_on = own->goes_on(token);
+    return !goes_on || token.depth >= chain.max_tokens || chain.tree().size() >= job.limits.max_nodes;
+  }
+
+  void add_siblings(Chain& chain, std::span<const float> logits, const DraftNode& spine,
+                    const SoftmaxSums& sums) {
+    DraftTree& tree = chain.tree();
+    const float score = score_of(tree, chain.end);
+    const int n = std::min(level_width(score > 0 ? spine.score / score : 0),
+                           chain.job->limits.max_nodes - tree.size() + 1);
+    if (n < 2) return;
+    select_top(logits, static_cast<size_t>(n), selection_, likeliest_);
+    int n_added = 1;
+    for (const ScoredToken& likely : likeliest_) {
+      if (likely.token == spine.token) continue;
+      if (n_added++ == n) return;
+      tree.add({.token = likely.token,
+                .parent = chain.end,
+                .score = score * static_cast<float>(sums.probability(likely.logit)),
+                .source = DraftSource::kModel});
+    }
+  }
+
+  ChainOptions options_;
+  Executor& executor_;
+  PassCosts& costs_;
+  const StoppingRule* stopping_;
+
+  std::vector<Chain> chains_;
+  // Reused from draft to draft.
+  Pass pass_;
+  std::vector<int32_t> path_;  // of a hint
+  std::vector<double> path_chances_;
+  SamplerScratch scratch_;
+  SelectionScratch selection_;
+  std::vector<ScoredToken> likeliest_;
+  std::vector<float> fitted_;  // logits of a smaller vocabulary
+};
+
+void ChainOptions::describe(OptionVisitor& visitor) {
+  visitor.visit({"tokens", "Tokens drafted at most (lookahead fixed and disco: as they say)"}, tokens,
+                {1, 127});
+  visitor.visit({"threshold", "Stop behind a token that is less probable"}, threshold, {0.0, 1.0});
+  visitor.visit({"siblings", "Draft the next likeliest tokens too (accept match and target)"}, siblings);
+}
+
 RequestModelDrafter::RequestModelDrafter(const RequestView& request, StoppingRule* stopping)
     : request_(request), stopping_(stopping != nullptr ? stopping->begin() : nullptr) {
   if (!request.compares_distributions()) return;
@@ -45,17 +328,12 @@ ModelDrafter::ModelDrafter(const ChainOptions& options, Executor& executor, Pass
                            std::unique_ptr<StoppingRule> stopping)
     : costs_(costs),
       stopping_(std::move(stopping)),
-      grower_(options, executor, costs, stopping_.get()) {}
+      grower_(std::make_unique<ChainGrower>(options, executor, costs, stopping_.get())) {}
+
+ModelDrafter::~ModelDrafter() = default;
 
 void ModelDrafter::draft(std::span<const ModelDraftJob> jobs) {
-  std::vector<ScratchGuard> guards;
-  for (const ModelDraftJob& job : jobs) {
-    const auto start = job.drafter->start();
-    if (!start) continue;
-    if (start->read == nullptr) guards.emplace_back(grower_.executor().cells(), start->sequence);
-    grower_.begin(job, *start, token_seconds(job.plan, job.drafter->n_context(), job.n_requests));
-  }
-  grower_.run();
+  grower_->draft(jobs);
 }
 
 }  // namespace forerun

@@ -1,8 +1,22 @@
 // Where drafts come from that take passes: a model drafts, a token of each request at a time. The seam
 // that the model with blocks left out (layer_skipping.h) and a smaller model (draft_model.h) implement.
 //
-// A ModelDrafter belongs to the engine. It makes a RequestModelDrafter for each request, and grows the
-// chains of all requests of a pass together (chain_grower.h).
+// A ModelDrafter belongs to the engine. It makes a RequestModelDrafter for each request, and grows
+// chains of tokens for all requests of a pass together.
+//
+// A chain ends behind the token at which a stopping rule says so: the drafter's own
+// (stopping/stopping_rule.h), that of whoever asked for the draft, or, where there is neither, behind
+// the first token whose probability (of the model's own distribution, before temperature) is below
+// a threshold. With `siblings` each of its tokens has the next likeliest beside it, the more the
+// less sure it is: SWIFT's tree.
+//
+// Tokens are drawn with the target's own noise (sampling/sampler.h), so that a draft whose
+// distribution is like the target's mostly draws the target's token. Where the verifier
+// compares distributions, draws have noise of their own and the chain no siblings.
+//
+// Tokens that texts propose (ModelDraftJob::hint) are read beside the chain's last one, where their
+// chances are worth the rows. They are a guess at the draft as drafts are a guess at the text: as
+// many as it would draw itself, the chain grows by in one pass, and it is the same chain.
 //
 // Not thread-safe.
 #pragma once
@@ -12,14 +26,51 @@
 #include <span>
 #include <vector>
 
+#include "core/option_visitor.h"
+#include "cost/pass_costs.h"
 #include "draft/drafter.h"
-#include "draft/model/chain_grower.h"
 #include "layers/layer_selector.h"
 #include "model/executor.h"
-#include "request/request_view.h"
-#include "stopping/stopping_rule.h"
 
 namespace forerun {
+
+class ChainGrower;
+class RequestModelDrafter;
+
+struct ChainOptions {
+  int tokens = 25;         // of a chain at most
+  double threshold = 0.8;  // a chain ends behind a token that is less probable
+  bool siblings = false;
+
+  void describe(OptionVisitor& visitor);
+};
+
+// A draft that is wanted.
+struct ModelDraftJob {
+  RequestModelDrafter* drafter;
+  DraftPlan plan;
+  DraftLimits limits;
+  DraftTree* tree;                      // empty
+  int n_requests = 1;                   // that get a token by the same pass
+  RequestStoppingRule* rule = nullptr;  // of who asks; nullptr: the method's own
+  // What texts propose, and the chance that the text takes each node. nullptr: nothing.
+  const DraftTree* hint = nullptr;
+  std::span<const double> hint_chances = {};
+};
+
+// A token of a chain's path whose keys and values are in a scratch cell.
+struct ReadToken {
+  TokenId token;
+  NodeId cell;
+};
+
+// Where a draft begins, in the cache of the executor that drafts.
+struct ChainStart {
+  SequenceId sequence;
+  std::span<const TokenId> unread;  // the end of the text that is not committed there; not empty
+  // Gets what was read on the chain's path, whose scratch cells stay. nullptr: they go with the draft.
+  std::vector<ReadToken>* read = nullptr;
+};
 
 class RequestModelDrafter {
  public:
@@ -62,7 +113,7 @@ class RequestModelDrafter {
 
 class ModelDrafter {
  public:
-  virtual ~ModelDrafter() = default;
+  virtual ~ModelDrafter();
   // Both the drafter and the request outlive what it returns.
   virtual std::unique_ptr<RequestModelDrafter> begin(const RequestView& request) = 0;
   // Whether it needs RequestView::prompt_state(), which costs the prompt's pass a little.
@@ -91,7 +142,7 @@ class ModelDrafter {
  private:
   PassCosts& costs_;
   std::unique_ptr<StoppingRule> stopping_;
-  ChainGrower grower_;
+  std::unique_ptr<ChainGrower> grower_;
 };
 
 }  // namespace forerun

@@ -1,7 +1,6 @@
 #include "draft/text/jacobi.h"
 
 #include <algorithm>
-#include <optional>
 
 #include "core/check.h"
 #include "core/hash.h"

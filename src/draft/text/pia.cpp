@@ -20,13 +20,13 @@ struct NodePair {
 };
 
 struct Candidate {
-  double rank;
-  int order;  // of discovery
+  double rank = 0;
+  int order = 0;  // of discovery
   NodePair nodes;
-  TokenId token;
-  float score;
-  int depth;
-  int32_t parent;
+  TokenId token = {};
+  float score = 1.0f;
+  int depth = 0;
+  int32_t parent = kRoot;
 
   bool operator<(const Candidate& other) const {
     return rank != other.rank ? rank < other.rank : order > other.order;
@@ -35,9 +35,9 @@ struct Candidate {
 
 // Grows a draft below a node pair, most frequent nodes first. A node's frequency is at
 // most its parent's, so the most frequent ones are a tree.
-class Grower {
+class PiaGrower {
  public:
-  Grower(const FrequencyTrie& prompt, const FrequencyTrie& answers, int max_depth)
+  PiaGrower(const FrequencyTrie& prompt, const FrequencyTrie& answers, int max_depth)
       : prompt_(prompt), answers_(answers), max_depth_(max_depth) {}
 
   using Rank = double (*)(float in_prompt, float in_answers);
@@ -46,9 +46,7 @@ class Grower {
   void grow(NodePair start, Rank rank, int size, int match_length, DraftTree& tree) {
     heap_.clear();
     n_found_ = 0;
-    find_candidates(
-        {.rank = 0, .order = 0, .nodes = start, .token = {}, .score = 1.0f, .depth = 0, .parent = kRoot},
-        kRoot, rank);
+    find_candidates({.nodes = start}, kRoot, rank);
     while (tree.size() < size && !heap_.empty()) {
       std::pop_heap(heap_.begin(), heap_.end());
       const Candidate next = heap_.back();
@@ -129,7 +127,7 @@ class PiaRequestDrafter : public RequestDrafter {
     const int size = std::min(options.tokens, limits.max_nodes);
     const int depth = std::min(options.branch, limits.max_depth);
     if (size < 1 || depth < 1) return;
-    Grower grower(prompt_, method_.answers(), depth);
+    PiaGrower grower(prompt_, method_.answers(), depth);
     for (size_t n = last_.size(); n >= 1; --n) {
       const auto query = std::span(last_).last(n);
       const NodePair start = {prompt_.find(query), method_.answers().find(query)};

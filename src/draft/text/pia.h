@@ -21,7 +21,6 @@
 // the statistics.
 #pragma once
 
-#include <cstdint>
 #include <memory>
 #include <set>
 #include <span>

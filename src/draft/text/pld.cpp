@@ -16,7 +16,7 @@ constexpr std::array<std::string_view, 2> kMatches = {"first", "last"};
 // matched; later tokens are right four times out of five where those before them are.
 constexpr float kPerMatchedToken = 0.25f;
 constexpr int kMostMatched = 3;
-constexpr float kDecay = 0.8f;
+constexpr float kLaterRight = 0.8f;
 
 // Where the n-grams of a growing text occur. A trie of n-grams read backwards, so that one
 // walk finds the longest one the text ends with.
@@ -86,7 +86,7 @@ class PldRequestDrafter : public RequestDrafter {
                          .score = score,
                          .source = DraftSource::kInput,
                          .match_length = match.length});
-      score *= kDecay;
+      score *= kLaterRight;
     }
   }
 

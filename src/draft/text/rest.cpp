@@ -32,7 +32,7 @@ struct Run {
 
 // Grows the tree of the most frequent beginnings. A beginning is at most as frequent as one
 // of its own, so taking the most frequent one next keeps a tree.
-class Grower {
+class RestGrower {
  public:
   // Until `tree` has `size` nodes, none deeper than `depth`. A node's score is its share of
   // the rows and one more, for all that was never seen.
@@ -45,14 +45,7 @@ class Grower {
       runs_.push_back({.token = {}, .begin = begin, .end = end});
       begin = end;
     }
-    find_candidates(rows,
-                    {.count = 0,
-                     .depth = 0,
-                     .order = 0,
-                     .first_run = 0,
-                     .n_runs = static_cast<int32_t>(runs_.size()),
-                     .parent = kRoot},
-                    kRoot);
+    find_candidates(rows, {.n_runs = static_cast<int32_t>(runs_.size())}, kRoot);
     while (tree.size() < size && !heap_.empty()) {
       std::pop_heap(heap_.begin(), heap_.end());
       const Candidate next = heap_.back();
@@ -70,12 +63,12 @@ class Grower {
  private:
   // A beginning: the runs of rows that have it.
   struct Candidate {
-    int32_t count;  // of rows
-    int depth;
-    int order;  // of discovery
-    int32_t first_run;
-    int32_t n_runs;
-    int32_t parent;
+    int32_t count = 0;  // of rows
+    int depth = 0;
+    int order = 0;  // of discovery
+    int32_t first_run = 0;
+    int32_t n_runs = 0;
+    int32_t parent = kRoot;
 
     bool operator<(const Candidate& other) const {
       if (count != other.count) return count < other.count;
@@ -96,18 +89,11 @@ class Grower {
         if (token != Segment::kSeparator) runs_.push_back({.token = token, .begin = begin, .end = end});
       }
     }
-    const auto smaller = [](const Run& a, const Run& b) { return a.token < b.token; };
-    if (!std::is_sorted(runs_.begin() + first, runs_.end(), smaller)) {
-      std::sort(runs_.begin() + first, runs_.end(), smaller);
-    }
+    const auto found = std::span(runs_).subspan(static_cast<size_t>(first));
+    if (!std::ranges::is_sorted(found, {}, &Run::token)) std::ranges::sort(found, {}, &Run::token);
     const auto last = static_cast<int32_t>(runs_.size());
     for (int32_t i = first; i < last;) {
-      Candidate next = {.count = 0,
-                        .depth = parent.depth + 1,
-                        .order = n_found_++,
-                        .first_run = i,
-                        .n_runs = 0,
-                        .parent = node};
+      Candidate next = {.depth = parent.depth + 1, .order = n_found_++, .first_run = i, .parent = node};
       const TokenId token = runs_[static_cast<size_t>(i)].token;
       for (; i < last && runs_[static_cast<size_t>(i)].token == token; ++i) {
         next.count += runs_[static_cast<size_t>(i)].end - runs_[static_cast<size_t>(i)].begin;
@@ -157,9 +143,8 @@ class RestRequestDrafter : public RequestDrafter {
   // What occurs has ends that occur, so halving finds the longest. 0 if nothing occurs.
   int longest_match() {
     const auto occurs = [&](int n) {
-      const auto ranges = search_.find(segments_now_, query(n));
-      return std::any_of(ranges.begin(), ranges.end(),
-                         [](const auto& range) { return range.size() > 0; });
+      return std::ranges::any_of(search_.find(segments_now_, query(n)),
+                                 [](const auto& range) { return range.size() > 0; });
     };
     int longest = 0;
     int too_long = std::min(options_.max_match, static_cast<int>(text_.size())) + 1;
@@ -209,7 +194,7 @@ class RestRequestDrafter : public RequestDrafter {
   std::vector<const Segment*> segments_now_;
   SegmentSearch search_;
   Rows rows_;
-  Grower grower_;
+  RestGrower grower_;
 };
 
 }  // namespace

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <utility>
+#include <vector>
 
-#include "core/check.h"
 #include "core/error.h"
 #include "retrieval/continuation_search.h"
 #include "retrieval/fusion.h"
@@ -26,10 +26,6 @@ RetrievalVariant variant_of(const SssdOptions& options) {
   return *variant;
 }
 
-ContinuationOptions continuation_options(const SssdOptions& options) {
-  return {variant_of(options), options.prefix, options.samples, options.min_samples};
-}
-
 InputTrieOptions input_options(const SssdOptions& options) {
   const bool ours = variant_of(options) == RetrievalVariant::kPooled;
   InputTrieOptions result;
@@ -44,6 +40,53 @@ float input_discount(const SssdOptions& options) {
   if (options.input_discount > 0.0) return static_cast<float>(options.input_discount);
   return variant_of(options) == RetrievalVariant::kPooled ? 1.0f : 0.6f;
 }
+
+class SssdRequestDrafter : public RequestDrafter {
+ public:
+  SssdRequestDrafter(const SssdOptions& options, const SegmentSource& segments,
+                     std::span<const TokenId> prompt)
+      : options_(options),
+        segments_(segments),
+        trie_(input_options(options)),
+        search_({variant_of(options), options.prefix, options.samples, options.min_samples}) {
+    trie_.put(prompt);
+  }
+
+  void draft(const DraftLimits& limits, DraftTree& tree) override {
+    if (limits.max_nodes < 1 || limits.max_depth < 1) return;
+    const auto snapshot = segments_ ? segments_() : nullptr;
+    segments_now_.clear();
+    if (snapshot) {
+      for (const auto& segment : *snapshot) segments_now_.push_back(segment.get());
+    }
+    sources_.clear();
+    const int branch = options_.branch > 0 ? options_.branch : sssd_branch(limits.max_nodes);
+    const ContinuationTrie& continuations =
+        search_.search(segments_now_, trie_.text(), std::min(branch, limits.max_depth));
+    sources_.push_back({&continuations, ContinuationTrie::kRootHandle, DraftSource::kDatastore, 0,
+                        search_.confidence(), 1.0f});
+
+    matches_.clear();
+    trie_.find(trie_.text(), matches_);
+    for (const InputTrie::Match& match : matches_) {
+      sources_.push_back({&trie_, match.handle, DraftSource::kInput, match.length,
+                          input_discount(options_), level_factor(match.length)});
+    }
+    fusion_.fuse(sources_, {limits.max_nodes, limits.max_depth, options_.children}, tree);
+  }
+
+  void append(std::span<const TokenId> tokens) override { trie_.append(tokens); }
+
+ private:
+  const SssdOptions& options_;
+  const SegmentSource& segments_;
+  InputTrie trie_;
+  ContinuationSearch search_;
+  Fusion fusion_;
+  std::vector<const Segment*> segments_now_;
+  std::vector<InputTrie::Match> matches_;
+  std::vector<FusionSource> sources_;
+};
 
 }  // namespace
 
@@ -75,64 +118,13 @@ int sssd_branch(int max_nodes) {
   return 10;
 }
 
-struct SssdDrafter::Workspace {
-  explicit Workspace(const SssdOptions& options) : search(continuation_options(options)) {}
-
-  ContinuationSearch search;
-  Fusion fusion;
-  std::vector<const Segment*> segments;
-  std::vector<InputTrie::Match> matches;
-  std::vector<FusionSource> sources;
-};
-
-class SssdRequestDrafter : public RequestDrafter {
- public:
-  SssdRequestDrafter(SssdDrafter& method, std::span<const TokenId> prompt)
-      : method_(method), trie_(input_options(method.options_)) {
-    trie_.put(prompt);
-  }
-
-  void draft(const DraftLimits& limits, DraftTree& tree) override {
-    const SssdOptions& options = method_.options_;
-    SssdDrafter::Workspace& work = *method_.workspace_;
-    if (limits.max_nodes < 1 || limits.max_depth < 1) return;
-    const auto snapshot = method_.segments_ ? method_.segments_() : nullptr;
-    work.segments.clear();
-    if (snapshot) {
-      for (const auto& segment : *snapshot) work.segments.push_back(segment.get());
-    }
-    work.sources.clear();
-    const int branch = options.branch > 0 ? options.branch : sssd_branch(limits.max_nodes);
-    const ContinuationTrie& continuations =
-        work.search.search(work.segments, trie_.text(), std::min(branch, limits.max_depth));
-    work.sources.push_back({&continuations, ContinuationTrie::kRootHandle, DraftSource::kDatastore, 0,
-                            work.search.confidence(), 1.0f});
-
-    work.matches.clear();
-    trie_.find(trie_.text(), work.matches);
-    for (const InputTrie::Match& match : work.matches) {
-      work.sources.push_back({&trie_, match.handle, DraftSource::kInput, match.length,
-                              input_discount(options), level_factor(match.length)});
-    }
-    work.fusion.fuse(work.sources, {limits.max_nodes, limits.max_depth, options.children}, tree);
-  }
-
-  void append(std::span<const TokenId> tokens) override { trie_.append(tokens); }
-
- private:
-  SssdDrafter& method_;
-  InputTrie trie_;
-};
-
-SssdDrafter::SssdDrafter(const SssdOptions& options, SegmentSource segments)
-    : options_(options),
-      segments_(std::move(segments)),
-      workspace_(std::make_unique<Workspace>(options)) {}
-
-SssdDrafter::~SssdDrafter() = default;
+SssdDrafter::SssdDrafter(SssdOptions options, SegmentSource segments)
+    : options_(std::move(options)), segments_(std::move(segments)) {
+  variant_of(options_);
+}
 
 std::unique_ptr<RequestDrafter> SssdDrafter::begin(std::span<const TokenId> prompt) {
-  return std::make_unique<SssdRequestDrafter>(*this, prompt);
+  return std::make_unique<SssdRequestDrafter>(options_, segments_, prompt);
 }
 
 }  // namespace forerun

@@ -18,7 +18,6 @@
 #include <memory>
 #include <span>
 #include <string>
-#include <vector>
 
 #include "core/option_visitor.h"
 #include "draft/drafter.h"
@@ -43,20 +42,14 @@ struct SssdOptions {
 
 class SssdDrafter : public Drafter {
  public:
-  // Options outside their ranges throw Error{kInvalidArgument}. `segments` gives the
-  // segments to search whenever a tree is drafted; may be empty.
-  SssdDrafter(const SssdOptions& options, SegmentSource segments);
-  ~SssdDrafter() override;
+  // Throws Error{kInvalidArgument} for a variant that there is not. `segments` gives the segments to
+  // search whenever a tree is drafted; may be empty.
+  SssdDrafter(SssdOptions options, SegmentSource segments);
   std::unique_ptr<RequestDrafter> begin(std::span<const TokenId> prompt) override;
 
  private:
-  friend class SssdRequestDrafter;
-  struct Workspace;
-
   SssdOptions options_;
   SegmentSource segments_;
-  // What drafting needs, shared by all drafters: they take turns.
-  std::unique_ptr<Workspace> workspace_;
 };
 
 // How many tokens are read behind a place of a datastore for a tree of so many nodes: deep

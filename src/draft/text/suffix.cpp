@@ -56,12 +56,12 @@ class Proposer {
   // A token that may come next, behind the string `parent_string`.
   struct Candidate {
     double probability;
-    int depth;
-    int order;  // of discovery
-    int64_t n_seen;
-    TokenId token;
-    int32_t parent;
-    size_t parent_string;
+    int depth = 0;
+    int order = 0;  // of discovery
+    int64_t n_seen = 0;
+    TokenId token = {};
+    int32_t parent = kRoot;
+    size_t parent_string = 0;
 
     bool operator<(const Candidate& other) const {
       if (probability != other.probability) return probability < other.probability;
@@ -119,15 +119,7 @@ class Proposer {
     proposal_.score = 0.0;
     heap_.clear();
     n_found_ = 0;
-    find_candidates(tree, 0,
-                    {.probability = 1.0,
-                     .depth = 0,
-                     .order = 0,
-                     .n_seen = 0,
-                     .token = {},
-                     .parent = 0,
-                     .parent_string = 0},
-                    kRoot);
+    find_candidates(tree, 0, {.probability = 1.0}, kRoot);
     size_t n_strings = 1;
     for (int left = budget; left > 0 && !heap_.empty(); --left) {
       std::pop_heap(heap_.begin(), heap_.end());

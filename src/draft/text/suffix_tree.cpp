@@ -9,20 +9,7 @@ namespace forerun {
 
 SuffixTree::SuffixTree(int depth) : depth_(depth) {
   CHECK(depth > 0);
-  nodes_.push_back({.begin = 0,
-                    .length = 0,
-                    .count = 0,
-                    .ended = 0,
-                    .parent = ChildMap::kNone,
-                    .slot = 0,
-                    .children = {}});
-}
-
-size_t SuffixTree::n_bytes() const {
-  size_t bytes =
-      nodes_.capacity() * sizeof(Node) + children_.n_bytes() + tokens_.capacity() * sizeof(TokenId);
-  for (const Node& node : nodes_) bytes += node.children.capacity() * sizeof(int32_t);
-  return bytes;
+  nodes_.emplace_back();
 }
 
 void SuffixTree::append(TokenId token) {
@@ -66,8 +53,7 @@ void SuffixTree::insert(int64_t begin, int64_t end) {
                         .count = 1,
                         .ended = 1,
                         .parent = node,
-                        .slot = static_cast<int32_t>(at(node).children.size()),
-                        .children = {}});
+                        .slot = static_cast<int32_t>(at(node).children.size())});
       at(node).children.push_back(child);
       children_.set(node, token(begin), child);
       return;
@@ -122,13 +108,8 @@ int32_t SuffixTree::common_length(int32_t node, int64_t begin, int64_t end) cons
 
 // Makes a node of the first tokens of a node's label, above it.
 int32_t SuffixTree::split(int32_t node, int32_t length) {
-  const int32_t upper = add_node({.begin = at(node).begin,
-                                  .length = length,
-                                  .count = at(node).count,
-                                  .ended = 0,
-                                  .parent = ChildMap::kNone,
-                                  .slot = 0,
-                                  .children = {node}});
+  const int32_t upper =
+      add_node({.begin = at(node).begin, .length = length, .count = at(node).count, .children = {node}});
   take_place_of(upper, node);
   Node& lower = at(node);
   lower.begin += length;
@@ -239,34 +220,40 @@ void SuffixTree::leave_dead_end(Occurrences& string) const {
   if (string.used == node.length && node.children.empty()) string.node = ChildMap::kNone;
 }
 
+// Counts `next` with the one of the first `n` that has its token; otherwise it comes behind them all.
+void SuffixTree::count_in(std::vector<Continuation>& out, size_t n, const Continuation& next) {
+  const auto end = out.begin() + static_cast<ptrdiff_t>(n);
+  const auto same = std::find_if(out.begin(), end, [&](const auto& c) { return c.token == next.token; });
+  if (same == end) {
+    out.push_back(next);
+    return;
+  }
+  same->count += next.count;
+  same->latest = std::max(same->latest, next.latest);
+}
+
 int64_t SuffixTree::continuations(const Occurrences& string, double min_share,
                                   std::vector<Continuation>& out) const {
   out.clear();
-  add_recent(string, out);
+  for (const int64_t place : string.recent) {
+    count_in(out, out.size(), {.token = token(place), .count = 1, .latest = place});
+  }
+  const size_t n_recent = out.size();  // what the tree has differs among itself
   auto total = static_cast<int64_t>(string.recent.size());
-  const auto add = [&, n_recent = out.size()](const Continuation& next) {
-    const auto end = out.begin() + static_cast<ptrdiff_t>(n_recent);
-    const auto same =
-        std::find_if(out.begin(), end, [&](const auto& c) { return c.token == next.token; });
-    if (same == end) {
-      out.push_back(next);
-    } else {
-      same->count += next.count;
-    }
-  };
   if (string.node != ChildMap::kNone) {
     const Node& node = at(string.node);
     total += node.count - (string.used < node.length ? 0 : node.ended);
     if (string.used < node.length) {
       const int64_t place = node.begin + string.used;
-      add({.token = token(place), .count = node.count, .latest = place});
+      count_in(out, n_recent, {.token = token(place), .count = node.count, .latest = place});
     } else {
       // No token gets more from recent places than there are of them.
       const double least =
           min_share * static_cast<double>(total) - static_cast<double>(string.recent.size());
       for (const int32_t child : node.children) {
-        if (at(child).count < least) break;
-        add({.token = token(at(child).begin), .count = at(child).count, .latest = at(child).begin});
+        const Node& next = at(child);
+        if (next.count < least) break;
+        count_in(out, n_recent, {.token = token(next.begin), .count = next.count, .latest = next.begin});
       }
     }
   }
@@ -276,19 +263,6 @@ int64_t SuffixTree::continuations(const Occurrences& string, double min_share,
     return a.count != b.count ? a.count > b.count : a.latest > b.latest;
   });
   return total;
-}
-
-void SuffixTree::add_recent(const Occurrences& string, std::vector<Continuation>& out) const {
-  for (const int64_t place : string.recent) {
-    const auto same =
-        std::find_if(out.begin(), out.end(), [&](const auto& c) { return c.token == token(place); });
-    if (same == out.end()) {
-      out.push_back({.token = token(place), .count = 1, .latest = place});
-    } else {
-      ++same->count;
-      same->latest = place;
-    }
-  }
 }
 
 }  // namespace forerun

@@ -41,7 +41,6 @@ class SuffixTree {
   int64_t n_texts() const { return static_cast<int64_t>(texts_.size()); }  // closed ones
   int64_t n_tokens() const { return end_ - oldest_; }
   int64_t n_nodes() const { return static_cast<int64_t>(nodes_.size() - free_.size()); }
-  size_t n_bytes() const;
 
   // All occurrences of a string that have a token behind them.
   struct Occurrences {
@@ -69,13 +68,13 @@ class SuffixTree {
  private:
   static constexpr int32_t kTop = 0;
   struct Node {
-    int64_t begin;  // of the label
-    int32_t length;
-    int32_t count;  // places that reach the end of the label
-    int32_t ended;  // of which so many go no further
-    int32_t parent;
-    int32_t slot;                   // where it stands among its parent's children
-    std::vector<int32_t> children;  // most frequent first
+    int64_t begin = 0;  // of the label
+    int32_t length = 0;
+    int32_t count = 0;  // places that reach the end of the label
+    int32_t ended = 0;  // of which so many go no further
+    int32_t parent = ChildMap::kNone;
+    int32_t slot = 0;                    // where it stands among its parent's children
+    std::vector<int32_t> children = {};  // most frequent first
   };
 
   Node& at(int32_t node) { return nodes_[static_cast<size_t>(node)]; }
@@ -96,7 +95,7 @@ class SuffixTree {
   void settle(int64_t begin);
   void step(Occurrences& string, TokenId next) const;
   void leave_dead_end(Occurrences& string) const;
-  void add_recent(const Occurrences& string, std::vector<Continuation>& out) const;
+  static void count_in(std::vector<Continuation>& out, size_t n, const Continuation& next);
 
   int depth_;
   std::vector<Node> nodes_;

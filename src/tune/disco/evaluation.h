@@ -4,7 +4,7 @@
 #include <array>
 #include <span>
 
-#include "stopping/disco_classifier.h"
+#include "stopping/disco.h"
 #include "tune/disco/examples.h"
 
 namespace forerun {

@@ -12,8 +12,8 @@
 #include "model/executor.h"
 #include "model/layer_set.h"
 #include "sampling/sampler.h"
-#include "stopping/disco_features.h"
-#include "tune/search_text.h"
+#include "stopping/disco.h"
+#include "tune/answers.h"
 
 namespace forerun {
 

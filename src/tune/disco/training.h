@@ -6,7 +6,7 @@
 #include <functional>
 #include <span>
 
-#include "stopping/disco_classifier.h"
+#include "stopping/disco.h"
 #include "tune/disco/examples.h"
 
 namespace forerun {

@@ -9,7 +9,7 @@
 #include <functional>
 #include <vector>
 
-#include "stopping/disco_classifier.h"
+#include "stopping/disco.h"
 
 namespace forerun {
 

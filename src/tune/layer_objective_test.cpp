@@ -1,11 +1,10 @@
-#include "tune/measured_speed.h"
+#include "tune/layer_objective.h"
 
 #include <gtest/gtest.h>
 
 #include "core/error.h"
 #include "cost/guessed_costs.h"
 #include "engine/stepper_fixture.h"
-#include "tune/answers.h"
 
 namespace forerun {
 namespace {

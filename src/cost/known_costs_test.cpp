@@ -1,4 +1,4 @@
-#include "cost/cost_file.h"
+#include "cost/known_costs.h"
 
 #include <gtest/gtest.h>
 
@@ -18,7 +18,7 @@ Calibration some_calibration() {
           .blocks = {.attention = 1e-4, .mlp = 2e-4, .rest = 3e-4}};
 }
 
-TEST(CostFile, KeepsCurvesInFiles) {
+TEST(KnownCosts, KeepsCurvesInFiles) {
   const test::TempDir folder;
   const auto place = folder.file("new") / "folder";
   EXPECT_FALSE(load_costs(place, kKey));
@@ -35,7 +35,7 @@ TEST(CostFile, KeepsCurvesInFiles) {
   EXPECT_FALSE(load_costs(place, {.key = "another", .machine = "m", .n_bytes = 1}));
 }
 
-TEST(CostFile, ForgetsWhatIsDamaged) {
+TEST(KnownCosts, ForgetsWhatIsDamaged) {
   const test::TempDir folder;
   for (const char* text :
        {"", "{", "[]", "{\"version\":5}", "{\"version\":5,\"points\":[]}",
@@ -53,13 +53,13 @@ TEST(CostFile, ForgetsWhatIsDamaged) {
   }
 }
 
-TEST(CostFile, SaysWhenItCannotWrite) {
+TEST(KnownCosts, SaysWhenItCannotWrite) {
   const test::TempDir folder;
   std::ofstream(folder.file("taken")) << "a file";
   EXPECT_THROW(save_costs(folder.file("taken"), kKey, some_calibration()), Error);
 }
 
-TEST(CostFile, AnotherModelOfThisMachineTellsHowFastItIs) {
+TEST(KnownCosts, AnotherModelOfThisMachineTellsHowFastItIs) {
   const test::TempDir folder;
   EXPECT_FALSE(load_similar_curve(folder.file("nowhere"), kKey));
   const auto keep = [&](const char* key, const char* machine, uint64_t n_bytes, double seconds) {
