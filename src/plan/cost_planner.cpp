@@ -13,8 +13,10 @@ namespace {
 constexpr int kTextNodes = 48;
 // How much more than its row costs a node must bring: estimates are rough.
 constexpr double kMargin = 1.03;
-// Looking texts up that takes less than this part of a pass is always worth it.
-constexpr double kCheapLookup = 0.02;
+// Looking texts up that usually takes less than this part of a pass is never given up; of so many
+// passes.
+constexpr double kCheapLookup = 0.03;
+constexpr double kLookupMemory = 32;
 // What is learnt from fewer is not worth keeping.
 constexpr int64_t kEnoughTokens = 100;
 
@@ -193,13 +195,14 @@ void CostPlanner::restore(const Learnt& learnt) {
 
 // Of the pass before this one, whose tokens are all known now.
 void CostPlanner::settle() {
-  const bool is_cheap = lookup_seconds_ < kCheapLookup * last_.seconds;
-  if (looks_up_ && last_.n_tokens > 0 && !is_cheap) {
+  if (looks_up_ && last_.n_tokens > 0) {
+    const double share = std::min(1.0, lookup_seconds_ / last_.seconds);
+    lookup_share_ += (share - lookup_share_) / kLookupMemory;
     account_.add(last_.seconds, last_.plain_seconds, last_.n_requests, last_.n_tokens);
   }
   last_.n_tokens = 0;
   lookup_seconds_ = 0;
-  looks_up_ = account_.wants_drafts();
+  looks_up_ = lookup_share_ < kCheapLookup || account_.wants_drafts();
 }
 
 }  // namespace forerun

@@ -59,6 +59,7 @@ class CostPlanner final : public Planner {
   DraftAccount account_;  // of looking texts up
   bool looks_up_ = true;
   double lookup_seconds_ = 0;
+  double lookup_share_ = 0;  // of a pass
   SpeedRecord usual_speed_;  // of all requests
   int64_t n_tokens_ = 0;     // that were learnt from
 

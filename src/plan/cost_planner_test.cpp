@@ -49,11 +49,11 @@ class CostPlannerTest : public ::testing::Test {
     return tree;
   }
   // The pass over `tree` is done: its nodes are right, or none of them.
-  void finish(RequestPlan& request, const DraftTree& tree, bool right) {
+  void finish(RequestPlan& request, const DraftTree& tree, bool right, double draft_seconds = 0) {
     planner_->observe({.load = {.n_decoding = 1, .n_prompt_rows = 0},
                        .n_rows = 1 + tree.size(),
                        .n_context = 3,
-                       .draft_seconds = 0});
+                       .draft_seconds = draft_seconds});
     std::vector<TokenId> tokens;
     for (int32_t i = 0; right && i < tree.size(); ++i) tokens.push_back(tree[i].token);
     tokens.push_back(right ? TokenId{tree.size() + 1} : TokenId{999});
@@ -102,6 +102,28 @@ TEST_F(CostPlannerTest, VerifiesNothingThatDoesNotPayAndComesBack) {
     planner_->append(*request, tokens);
   }
   EXPECT_EQ(plan(*request).size(), 7);
+}
+
+// Some lookups are held up by what else the machine does; all together are a small part of the time.
+TEST_F(CostPlannerTest, LookingTextsUpIsNotGivenUpForLookupsThatWereHeldUp) {
+  Script script{.chains = {counting(20)}};
+  const auto request = planner(cheap_until_8(), {&script}).begin(text_);
+  for (int i = 1; i <= 600; ++i) {
+    script.seconds = i % 10 == 0 ? 0.025 : 0;
+    finish(*request, plan(*request), /*right=*/false, script.seconds);
+  }
+  EXPECT_EQ(script.n_drafts, 600);
+}
+
+TEST_F(CostPlannerTest, LookingTextsUpIsGivenUpWhereItTakesMostOfTheTimeForNothing) {
+  Script script{.chains = {counting(20)}, .seconds = 1e-4};
+  const PassCosts quick({.curve = CostCurve({{.n_rows = 1, .seconds = 1e-4, .seconds_per_token = 0},
+                                             {.n_rows = 64, .seconds = 64e-4, .seconds_per_token = 0}}),
+                         .blocks = {}});
+  const auto request = planner(quick, {&script}).begin(text_);
+  for (int i = 0; i < 1000; ++i)
+    finish(*request, plan(*request), /*right=*/false, script.has_drafted ? script.seconds : 0);
+  EXPECT_LT(script.n_drafts, 300);
 }
 
 // What is worth taking depends on what else the time brings: at twice the speed of plain decoding a row
