@@ -168,8 +168,7 @@ def render(options: argparse.Namespace) -> None:
 
 
 def page_head(benches: dict[str, dict]) -> list[str]:
-    n_prompts = listed(str(result["identity"]["n_prompts"]) for result in benches.values())
-    n_tokens = listed(str(result["identity"]["tokens"]) for result in benches.values())
+    results = list(benches.values())
     return [
         f"# {TITLE}",
         "",
@@ -177,11 +176,12 @@ def page_head(benches: dict[str, dict]) -> list[str]:
         "same script measures with `forerun bench spec`. [Measured by hand](speculation-by-hand.md): llama.cpp, hard",
         "cases, datastores.",
         "",
-        f"{n_prompts} prompts, alike of every category, answers of up to {n_tokens} tokens, greedy, a live datastore that",
-        "began empty, unless a section says otherwise. Methods take turns prompt by prompt. *Speedup* is the decode time of plain decoding",
-        "over the method's, in brackets where 95 % of resampled sets of prompts lie; *the same text* counts prompts",
-        "whose tokens are plain decoding's. The best single method is the one that was the fastest of all but `auto`,",
-        "over all prompts or in a category: what a user would choose who knew how it ends.",
+        f"{span(results, 'n_prompts')} prompts, alike of every category, answers of up to {span(results, 'tokens')} tokens,",
+        "greedy, a live datastore that began empty, unless a section says otherwise. Methods take turns prompt by prompt.",
+        "*Speedup* is the decode time of plain decoding over the method's, in brackets where 95 % of resampled sets of",
+        "prompts lie; *the same text* counts prompts whose tokens are plain decoding's. The best single method is the one",
+        "that was the fastest of all but `auto`, over all prompts or in a category: what a user would choose who knew how",
+        "it ends.",
         "",
         f"Hardware: {hardware(benches)}.",
         "",
@@ -189,14 +189,14 @@ def page_head(benches: dict[str, dict]) -> list[str]:
 
 
 def readme_head(benches: dict[str, dict]) -> list[str]:
-    one = next(iter(benches.values()))["identity"]
     shown = [benches[name] for model in MODELS for draft in DRAFTS if (name := setting_name(model, draft)) in benches]
     n_same, n_texts = (sum(result["methods"]["auto"][key] for result in shown) for key in ("identical", "prompts"))
     same = "Every text is" if n_same == n_texts else f"{n_same} of {n_texts} texts are"
     return [
-        f"`forerun bench spec`, {one['n_prompts']} prompts of Spec-Bench, answers of up to {one['tokens']} tokens, greedy, one",
-        "request at a time, a live datastore that began empty; decode time of plain decoding over that of `auto`, and of",
-        f"the best method that could be chosen instead. On {hardware(benches)}. {same} plain decoding's, token for token.",
+        f"`forerun bench spec`, {span(shown, 'n_prompts')} prompts of Spec-Bench, answers of up to {span(shown, 'tokens')} tokens,",
+        "greedy, one request at a time, a live datastore that began empty; decode time of plain decoding over that of",
+        f"`auto`, and of the best method that could be chosen instead. On {hardware(benches)}.",
+        f"{same} plain decoding's, token for token.",
         "",
     ]
 
@@ -207,6 +207,11 @@ def hardware(benches: dict[str, dict]) -> str:
     )
     dates = sorted(result["measured"]["date"] for result in benches.values())
     return f"{machines}, {dates[0]}" + (f" to {dates[-1]}" if dates[0] != dates[-1] else "")
+
+
+def span(results: list[dict], key: str) -> str:
+    numbers = [result["identity"][key] for result in results]
+    return str(min(numbers)) + (f" to {max(numbers)}" if max(numbers) > min(numbers) else "")
 
 
 def listed(words) -> str:
