@@ -117,7 +117,7 @@ TEST(DraftModel, ThePapersRulesKeepTheDistribution) {
   Engine engine(engine_options("smollm2", {.n_threads = 2, .n_parallel = 32, .n_context = 64}));
   const auto plain = pairs(engine, SpeculationId{0}, 1, kDraws);
   for (const char* accept : {"target", "leviathan", "rejection"}) {
-    SpeculationOptions options = drafting(FORERUN_MODELS "/smollm2-draft.gguf", accept);
+    SpeculationOptions options = drafting(model_file("smollm2-draft"), accept);
     options.options["draft-tokens"] = "2";
     auto found = pairs(engine, engine.add_speculation(options), 1'000'000, kDraws);
     double statistic = 0;

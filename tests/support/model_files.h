@@ -7,7 +7,8 @@
 
 namespace forerun::test {
 
-// The file of a model that `make models` fetches or makes ("smollm2", "tiny-llama").
+// The file of a model that `make models` fetches or makes ("smollm2", "tiny-llama"), or that the
+// repository has ("smollm2-draft").
 // Throws Error when it is not there, saying so.
 std::filesystem::path model_file(const std::string& name);
 
