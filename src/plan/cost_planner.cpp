@@ -105,11 +105,10 @@ int CostPlanner::list_candidates(std::span<const PlanJob> jobs) {
       n_fixed += request.drafted.size();
       continue;
     }
-    const std::vector<bool> may_keep = jobs[i].limits.is_chain
-                                           ? tree.likeliest_path(request.chances)
-                                           : std::vector<bool>(keep_[i].size(), true);
+    const bool is_chain = jobs[i].limits.is_chain;
+    const auto path = is_chain ? tree.likeliest_path(request.chances) : std::vector<bool>{};
     for (int32_t node = 0; node < tree.size(); ++node) {
-      if (!may_keep[static_cast<size_t>(node)]) continue;
+      if (is_chain && !path[static_cast<size_t>(node)]) continue;
       candidates_.push_back(
           {.chance = request.chances[static_cast<size_t>(node)], .job = i, .node = node});
     }
