@@ -1,17 +1,16 @@
 """Tables of what drafting brings: the page of results, and README's part of it."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 from .first_tokens import N_TOKENS, medians
-from .measured import decode_ms, interval, ratio, row
+from .markdown import section, table
+from .measured import (
+    Methods, categories_of, decode_ms, interval, ratio, runs_of, same_text, speed, speed_interval,
+)  # fmt: skip
 from .speculation_settings import BATCHES, MODELS, TEMPERATURE
 
-BEGIN, END = "<!-- speculation: begin, by scripts/speculation_results.py -->", "<!-- speculation: end -->"
 DRAFTS = {False: "texts, own layers", True: "and a draft model"}
 TITLE = "Speculation, measured"
-
-# Of a setting: what `bench spec` says of each method, by the method's name.
-Methods = dict[str, dict]
 
 
 def single_methods(methods: Methods) -> list[str]:
@@ -23,26 +22,10 @@ def best_single(methods: Methods, category: str | None = None) -> str:
     return min(single_methods(methods), key=lambda name: decode_ms(runs_of(methods[name], category)))
 
 
-def runs_of(result: dict, category: str | None = None) -> list[dict]:
-    return [run for run in result["runs"] if category in (None, run["category"])]
-
-
-def speed(methods: Methods, name: str, category: str | None = None) -> float:
-    return ratio(runs_of(methods["none"], category), runs_of(methods[name], category))
-
-
 def over_best(methods: Methods, category: str | None = None) -> float:
     """How many times as fast `auto` is as the best single method."""
     best = methods[best_single(methods, category)]
     return ratio(runs_of(best, category), runs_of(methods["auto"], category))
-
-
-def categories_of(methods: Methods) -> list[str]:
-    return list(dict.fromkeys(run["category"] for run in methods["none"]["runs"]))
-
-
-def same_text(result: dict) -> str:
-    return f"{result['identical']} of {result['prompts']}"
 
 
 def tables(*, results: dict[str, Methods], first_tokens: dict[str, dict]) -> list[str]:
@@ -59,23 +42,14 @@ def tables(*, results: dict[str, Methods], first_tokens: dict[str, dict]) -> lis
     return lines
 
 
-def section(title: str, table: list[str]) -> list[str]:
-    return [title, "", *table] if table else []
-
-
 def setting_name(model: str, draft: bool, rest: str = "") -> str:
     return f"{model}{'-draft' if draft else ''}{rest}"
-
-
-def table(head: list[str], rows: Iterable[list]) -> list[str]:
-    body = [row(cells) for cells in rows]
-    return [row(head), "|---" * len(head) + "|", *body, ""] if body else []
 
 
 def overall_cells(methods: Methods) -> list[str]:
     auto, best = methods["auto"], best_single(methods)
     return [
-        interval(methods["none"]["runs"], auto["runs"]),
+        speed_interval(methods, "auto"),
         f"`{best}` {speed(methods, best):.2f}",
         interval(methods[best]["runs"], auto["runs"]),
         f"{auto['tokens_per_step']:.2f}",
@@ -108,7 +82,7 @@ def category_table(done: dict[bool, Methods]) -> list[str]:
 
 def method_table(done: dict[bool, Methods]) -> list[str]:
     rows = [
-        [f"`{name}`", DRAFTS[draft], interval(methods["none"]["runs"], methods[name]["runs"]),
+        [f"`{name}`", DRAFTS[draft], speed_interval(methods, name),
          f"{methods[name]['tokens_per_step']:.2f}", same_text(methods[name])]
         for draft, methods in done.items() for name in methods if name != "none"
     ]  # fmt: skip
@@ -121,7 +95,7 @@ def sampled_table(results: dict[str, Methods]) -> list[str]:
         for draft, words in DRAFTS.items():
             if methods := results.get(setting_name(model, draft, "-sampled")):
                 auto = methods["auto"]
-                speedup = interval(methods["none"]["runs"], auto["runs"])
+                speedup = speed_interval(methods, "auto")
                 rows.append([title, words, speedup, f"{auto['tokens_per_step']:.2f}", same_text(auto)])
     return table(["model", "drafts from", "`auto`", "tokens per pass", "the same text"], rows)
 
@@ -151,7 +125,7 @@ def published_table(methods: Methods) -> list[str]:
     if not names:
         return []
     rows = [
-        ["speedup", *(interval(methods["none"]["runs"], methods[name]["runs"]) for name in names)],
+        ["speedup", *(speed_interval(methods, name) for name in names)],
         ["tokens per pass", *(f"{methods[name]['tokens_per_step']:.2f}" for name in names)],
         ["the same text", *(same_text(methods[name]) for name in names)],
     ]
@@ -172,12 +146,3 @@ def readme_table(results: dict[str, Methods]) -> list[str]:
                 )  # fmt: skip
     head = ["model", "drafts from", "`auto`", "best single method", "tokens per pass", "best and worst category"]
     return table(head, rows)
-
-
-def replace_marked(text: str, lines: list[str]) -> str:
-    """The text with other lines between its two marks."""
-    before, mark, rest = text.partition(BEGIN + "\n")
-    _, end, after = rest.partition(END + "\n")
-    if not mark or not end:
-        raise ValueError(f"there is no place for the tables: a line '{BEGIN}' and below it a line '{END}'")
-    return before + mark + "\n".join(lines) + "\n" + end + after

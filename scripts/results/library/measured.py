@@ -1,4 +1,4 @@
-"""What tables take from measurements, and how they write it."""
+"""What tables take from measurements."""
 
 import random
 from collections.abc import Callable
@@ -6,8 +6,8 @@ from collections.abc import Callable
 N_RESAMPLES = 2000
 
 
-def row(cells: list) -> str:
-    return "| " + " | ".join(map(str, cells)) + " |"
+# Of one run of `bench spec`: what it says of each method, by the method's name.
+Methods = dict[str, dict]
 
 
 def decode_ms(runs: list[dict]) -> float:
@@ -29,6 +29,27 @@ def interval(slow: list[dict], fast: list[dict]) -> str:
     ratios.sort()
     low, high = ratios[int(0.025 * N_RESAMPLES)], ratios[int(0.975 * N_RESAMPLES)]
     return f"{ratio(slow, fast):.2f} ({low:.2f} to {high:.2f})"
+
+
+def runs_of(result: dict, category: str | None = None) -> list[dict]:
+    return [run for run in result["runs"] if category in (None, run["category"])]
+
+
+def speed(methods: Methods, name: str, category: str | None = None) -> float:
+    """Decode time of plain decoding over the method's."""
+    return ratio(runs_of(methods["none"], category), runs_of(methods[name], category))
+
+
+def speed_interval(methods: Methods, name: str) -> str:
+    return interval(methods["none"]["runs"], methods[name]["runs"])
+
+
+def categories_of(methods: Methods) -> list[str]:
+    return list(dict.fromkeys(run["category"] for run in methods["none"]["runs"]))
+
+
+def same_text(result: dict) -> str:
+    return f"{result['identical']} of {result['prompts']}"
 
 
 def draft_step_ms(result: dict) -> float:

@@ -1,0 +1,1 @@
+"""What all pages of results share: measuring, keeping what was measured, writing."""

@@ -1,0 +1,26 @@
+"""Tables and sections of a page."""
+
+from collections.abc import Iterable
+
+
+def row(cells: Iterable) -> str:
+    return "| " + " | ".join(map(str, cells)) + " |"
+
+
+def table(head: list[str], rows: Iterable[Iterable]) -> list[str]:
+    """Nothing, where there are no rows."""
+    body = [row(cells) for cells in rows]
+    return [row(head), "|---" * len(head) + "|", *body, ""] if body else []
+
+
+def section(title: str, *parts: list[str]) -> list[str]:
+    """Nothing, where its last part, the table, is empty."""
+    return [title, "", *(line for part in parts for line in part)] if parts[-1] else []
+
+
+def paragraph(*lines: str) -> list[str]:
+    return [*lines, ""]
+
+
+def picture(page: str, name: str, what: str) -> list[str]:
+    return [f"![{what}]({page}/{name}.svg)", ""]

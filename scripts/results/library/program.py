@@ -1,0 +1,48 @@
+"""Runs forerun, several commands side by side, each on cores of its own."""
+
+import json
+import os
+import queue
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+
+class ProgramFailed(RuntimeError):
+    """What the program said of it."""
+
+
+class Program:
+    def __init__(self, path: str, threads: int, jobs: int = 1) -> None:
+        self.path, self.threads, self.jobs = path, threads, jobs
+        cores = sorted(os.sched_getaffinity(0))
+        self.cores: queue.Queue[list[int]] = queue.Queue()
+        for job in range(jobs):
+            self.cores.put(cores[job * threads : (job + 1) * threads] or cores)
+
+    def run(self, *arguments: object, model: str) -> str:
+        """What it prints."""
+        cores = self.cores.get()
+        command = [self.path, *map(str, arguments), "-m", model, "-t", str(self.threads)]
+        print(" ".join(command), file=sys.stderr)
+        try:
+            done = subprocess.run(
+                command, capture_output=True, text=True, preexec_fn=lambda: os.sched_setaffinity(0, cores)
+            )
+        finally:
+            self.cores.put(cores)
+        if done.returncode != 0:
+            raise ProgramFailed(f"{' '.join(command)}: {done.stderr.strip()}")
+        return done.stdout
+
+    def json(self, *arguments: object, model: str) -> dict:
+        """What it prints as JSON."""
+        return json.loads(self.run(*arguments, "--json", model=model))
+
+    def bench_spec(self, *arguments: object, model: str) -> dict:
+        """What `bench spec` writes about its methods."""
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "bench.json"
+            self.run("bench", "spec", *arguments, "--json", path, model=model)
+            return json.loads(path.read_text())
