@@ -3,7 +3,7 @@ from library import first_tokens
 from library.page import ROOT, Measurement, Page, Written, hardware, how_measured, span
 from library.setup import DRAFT_MODEL, Setup, read_prompts
 from library.speculation_settings import MODELS, Setting, all_settings
-from library.speculation_tables import DRAFTS, readme_table, setting_name, tables
+from library.speculation_tables import DRAFTS, SECTIONS, readme_table, setting_name, tables
 
 README = ROOT / "README.md"
 
@@ -12,6 +12,7 @@ class Speculation(Page):
     """Measures what drafting brings: docs/results/speculation.md, and README's table."""
 
     name = "speculation"
+    sections = SECTIONS
     quick = {"repeats": 1}
 
     def add_options(self, parser) -> None:

@@ -47,7 +47,9 @@ class Written:
 
 class Page:
     name = ""  # of its file, its folder and its command
+    sections: list[str] = []  # the headings that it has when all is measured, a table below each
     quick: dict = {}  # what --quick says of the options
+    needs_prompts = True
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         """Its own, beside those of all pages."""
@@ -73,7 +75,7 @@ class Page:
             print(path)
 
     def parse(self, arguments: list[str] | None) -> argparse.Namespace:
-        parser = argparse.ArgumentParser(description=type(self).__doc__)
+        parser = argparse.ArgumentParser(description=type(self).__doc__.split("\n")[0])
         parser.add_argument("--prompts", type=Path, help="JSONL file as 'bench spec' reads it, with categories")
         parser.add_argument("--n-prompts", type=int, default=60, help="alike of every category")
         parser.add_argument("--tokens", type=int, default=96, help="of an answer, at most")
@@ -93,7 +95,7 @@ class Page:
             given = {word.split("=")[0].lstrip("-").replace("-", "_") for word in arguments or sys.argv[1:]}
             quick = {"n_prompts": 2, "tokens": 16, **self.quick}
             vars(options).update({key: value for key, value in quick.items() if key not in given})
-        if options.prompts is None and not options.render:
+        if self.needs_prompts and options.prompts is None and not options.render:
             parser.error("--prompts: which file?")
         kind = "results-quick" if options.quick else "results"
         options.work = ROOT / "build" / kind / self.name if options.output is None else options.output / "work"

@@ -10,7 +10,11 @@ from .measured import (
 from .speculation_settings import BATCHES, MODELS, TEMPERATURE
 
 DRAFTS = {False: "texts, own layers", True: "and a draft model"}
-TITLE = "Speculation, measured"
+SAMPLED = f"## At temperature {TEMPERATURE}"
+BATCHED = "## Several requests at once"
+FIRST = "## The first tokens of a model never seen"
+PUBLISHED = "## As their authors meant them"
+SECTIONS = [*(f"## {title}" for title in MODELS.values()), SAMPLED, BATCHED, FIRST, PUBLISHED]
 
 
 def single_methods(methods: Methods) -> list[str]:
@@ -35,10 +39,10 @@ def tables(*, results: dict[str, Methods], first_tokens: dict[str, dict]) -> lis
         done = {draft: results[name] for draft in DRAFTS if (name := setting_name(model, draft)) in results}
         if done:
             lines += [f"## {title}", "", *overall_table(done), *category_table(done), *method_table(done)]
-    lines += section(f"## At temperature {TEMPERATURE}", sampled_table(results))
-    lines += section("## Several requests at once", batch_table(results))
-    lines += section("## The first tokens of a model never seen", first_token_table(first_tokens))
-    lines += section("## As their authors meant them", published_table(results.get("as-published", {})))
+    lines += section(SAMPLED, sampled_table(results))
+    lines += section(BATCHED, batch_table(results))
+    lines += section(FIRST, first_token_table(first_tokens))
+    lines += section(PUBLISHED, published_table(results.get("as-published", {})))
     return lines
 
 
