@@ -8,6 +8,7 @@
 #   make install the program and the library (PREFIX=/usr/local; examples/ uses it)
 #   make models  fetch the second real model, make the derived ones
 #   make setup   only what the build needs: packages and llama.cpp's sources
+#   make results-quick PROMPTS=FILE  a little of the published results again, and how far from them
 #   make format  format all C++ sources
 #   make clean   remove the build folders (not the cache: docs/downloads.md)
 #
@@ -21,7 +22,7 @@ demo_prompt := Explain in two sentences why the sky is blue.
 
 # Steps depend on each other in ways make cannot see; the compilers run in parallel.
 .NOTPARALLEL:
-.PHONY: build setup demo install test test-emulated models format clean
+.PHONY: build setup demo install test test-emulated results-quick models format clean
 .DEFAULT_GOAL := build
 export FORERUN_LLAMA_CPP
 export FORERUN_REQUANTIZE := $(CURDIR)/$(folder)/bin/forerun-requantize
@@ -56,6 +57,11 @@ test: setup
 
 test-emulated: setup
 	@scripts/test_emulated.sh
+
+results-quick: build
+	@$(models) fetch smollm2
+	@$(models) make smollm2-q8 smollm2-deep
+	@scripts/results/quick.py --prompts $(or $(PROMPTS),$(error results-quick: PROMPTS=FILE, the prompts of the published pages))
 
 format:
 	@scripts/setup.sh packages test

@@ -82,7 +82,7 @@ class Page:
         parser.add_argument("--threads", type=int, default=2)
         parser.add_argument("--jobs", type=int, default=1, help="commands side by side: faster, less exact")
         parser.add_argument("--program", default=str(ROOT / "build" / "bin" / "forerun"))
-        parser.add_argument("--model", action="append", default=[], metavar="NAME=FILE", help="another file for a model")
+        parser.add_argument("--model", action="append", default=[], metavar="NAME=FILE", help="another file for a model; *=FILE: for each")
         parser.add_argument("--only", default="*", metavar="PATTERN", help="measurements to make: 'smollm2-q8*'")
         parser.add_argument("--again", action="store_true", help="also those that are there already")
         parser.add_argument("--list", action="store_true", help="show what there is to measure")

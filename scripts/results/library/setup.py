@@ -18,7 +18,7 @@ DRAFT_MODEL = "smollm2-draft"
 # What the pages read of a method, and of its run on a prompt.
 OF_METHODS = ("prompts", "identical", "tokens", "tokens_per_step", "drafted", "accepted", "accept_rate",
               "draft_share", "pass_share", "by_source")  # fmt: skip
-OF_RUNS = ("category", "tokens", "identical", "prompt_ms", "decode_ms", "steps", "drafted", "accepted",
+OF_RUNS = ("id", "category", "tokens", "identical", "prompt_ms", "decode_ms", "steps", "drafted", "accepted",
            "drafted_by_step", "accepted_by_step")  # fmt: skip
 
 
@@ -38,8 +38,8 @@ class Setup:
 
     def model(self, name: str) -> str:
         """The file of a model that is known by name, or another that was given for it."""
-        if name in self.models:
-            return self.models[name]
+        if given := self.models.get(name) or self.models.get("*"):
+            return given
         return str(ROOT / "models" / f"{name}.gguf") if name == DRAFT_MODEL else str(model_path(name))
 
     def artefact(self, name: str, make: Callable[[Path], object]) -> Path:
