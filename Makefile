@@ -58,7 +58,8 @@ test: setup
 test-emulated: setup
 	@scripts/test_emulated.sh
 
-results-quick: build
+results-quick: setup
+	@scripts/build.sh $(preset) forerun forerun_requantize
 	@$(models) fetch smollm2
 	@$(models) make smollm2-q8 smollm2-deep
 	@scripts/results/quick.py --prompts $(or $(PROMPTS),$(error results-quick: PROMPTS=FILE, the prompts of the published pages))

@@ -1,11 +1,14 @@
 #!/usr/bin/env python3
 from library import first_tokens
 from library.page import ROOT, Measurement, Page, Written, hardware, how_measured, span
-from library.setup import DRAFT_MODEL, Setup, read_prompts
+from library.setup import DRAFT_MODEL, Setup, read_prompts, slim
 from library.speculation_settings import MODELS, Setting, all_settings
-from library.speculation_tables import DRAFTS, SECTIONS, readme_table, setting_name, tables
+from library.speculation_tables import (
+    DRAFTS, SECTIONS, llama_section, llama_sentence, readme_table, setting_name, tables,
+)  # fmt: skip
 
 README = ROOT / "README.md"
+BESIDE_LLAMA = ("auto", "sssd")
 
 
 class Speculation(Page):
@@ -17,6 +20,7 @@ class Speculation(Page):
 
     def add_options(self, parser) -> None:
         parser.add_argument("--repeats", type=int, default=5, help="of the first tokens of a model never seen")
+        parser.add_argument("--llama-server", metavar="PATH", help="llama.cpp's server, to compare with")
 
     def measurements(self, setup: Setup) -> list[Measurement]:
         settings = [
@@ -31,15 +35,18 @@ class Speculation(Page):
             )
             for model in MODELS
         ]
-        return [*settings, *firsts]
+        server = Measurement("llama-server", setup.identity(methods=list(BESIDE_LLAMA)), lambda: beside_llama(setup))
+        return [*settings, *firsts, *([server] if setup.options.llama_server else [])]
 
     def write(self, files: dict[str, dict]) -> Written:
         benches = {setting.name: files[setting.name] for setting in all_settings() if setting.name in files}
         results = {name: file["methods"] for name, file in benches.items()}
         times = {model: files[name]["times"] for model in MODELS if (name := f"first-tokens-{model}") in files}
         head = page_head(files, benches.values())
-        parts = {README: [*readme_head(benches), *readme_table(results)]} if benches else {}
-        return Written([*head, *tables(results=results, first_tokens=times)], parts=parts)
+        server = files.get("llama-server")
+        page = [*head, *tables(results=results, first_tokens=times), *llama_section(server)]
+        parts = {README: [*readme_head(benches), *readme_table(results), *llama_sentence(server)]} if benches else {}
+        return Written(page, parts=parts)
 
 
 def bench(setup: Setup, setting: Setting) -> dict:
@@ -50,6 +57,13 @@ def bench(setup: Setup, setting: Setting) -> dict:
         return setup.bench(setting.model, list(setting.methods), *flags)
     with setup.empty_folder() as folder:
         return setup.bench(setting.model, list(setting.methods), *flags, "--live", folder / "live")
+
+
+def beside_llama(setup: Setup) -> dict:
+    """Our methods and all n-gram modes of the server, taking turns."""
+    report = setup.bench_report("smollm2", list(BESIDE_LLAMA), "--llama-server", setup.options.llama_server)
+    kept = {key: report[key] for key in ("forerun", "llama_server", "against_llama_server")}
+    return {**kept, "methods": {name: slim(result) for name, result in report["methods"].items()}}
 
 
 def first(setup: Setup, model: str) -> dict:

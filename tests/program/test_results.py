@@ -3,6 +3,7 @@
 import importlib
 import json
 import re
+import shlex
 import sys
 import tempfile
 import unittest
@@ -12,6 +13,7 @@ from pathlib import Path
 
 from program import PROGRAM, model
 
+FAKE_SERVER = Path(__file__).parent / "fake_llama_server.py"
 RESULTS = Path(__file__).resolve().parents[2] / "scripts" / "results"
 sys.path.insert(0, str(RESULTS))
 
@@ -44,6 +46,11 @@ class Pages(unittest.TestCase):
         prompts.write_text("".join(json.dumps(prompt) + "\n" for prompt in PROMPTS))
         arguments = ["--quick", "--prompts", prompts, "--program", PROGRAM, "--model", f"*={model('tiny-llama')}",
                      "--output", folder / "raw"]  # fmt: skip
+        if page.name == "speculation":
+            server = folder / "llama-server"
+            server.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -B {shlex.quote(str(FAKE_SERVER))} "$@"\n')
+            server.chmod(0o755)
+            arguments += ["--llama-server", server]
         log = StringIO()
         with redirect_stdout(log), redirect_stderr(log):
             page.main(list(map(str, arguments)))

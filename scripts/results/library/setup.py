@@ -61,13 +61,18 @@ class Setup:
     def bench(self, model: str, methods: list[str], *flags: object, prompts: Path | None = None,
               n_prompts: int | None = None, tokens: int | None = None) -> dict:  # fmt: skip
         """`bench spec`'s result of each method, by name, plain decoding among them."""
+        report = self.bench_report(model, methods, *flags, prompts=prompts, n_prompts=n_prompts, tokens=tokens)
+        return {"forerun": report["forerun"], "methods": {name: slim(result) for name, result in report["methods"].items()}}
+
+    def bench_report(self, model: str, methods: list[str], *flags: object, prompts: Path | None = None,
+                     n_prompts: int | None = None, tokens: int | None = None) -> dict:  # fmt: skip
+        """All that `bench spec` writes."""
         options = self.options
-        report = self.program.bench_spec(
+        return self.program.bench_spec(
             "--prompts", prompts or options.prompts, "--limit", n_prompts or options.n_prompts,
             "-n", tokens or options.tokens, "--methods", ",".join(methods), "--seed", 1, *flags,
             model=self.model(model),
         )  # fmt: skip
-        return {"forerun": report["forerun"], "methods": {name: slim(result) for name, result in report["methods"].items()}}
 
     def split(self, key: str = "category") -> dict[str, list[dict]]:
         """The prompts by category, in their order."""

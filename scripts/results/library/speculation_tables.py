@@ -14,7 +14,8 @@ SAMPLED = f"## At temperature {TEMPERATURE}"
 BATCHED = "## Several requests at once"
 FIRST = "## The first tokens of a model never seen"
 PUBLISHED = "## As their authors meant them"
-SECTIONS = [*(f"## {title}" for title in MODELS.values()), SAMPLED, BATCHED, FIRST, PUBLISHED]
+LLAMA = "## Beside llama.cpp's server"
+SECTIONS = [*(f"## {title}" for title in MODELS.values()), SAMPLED, BATCHED, FIRST, PUBLISHED, LLAMA]
 
 
 def single_methods(methods: Methods) -> list[str]:
@@ -134,6 +135,41 @@ def published_table(methods: Methods) -> list[str]:
         ["the same text", *(same_text(methods[name]) for name in names)],
     ]
     return table(["", *(f"`{name}`" for name in names)], rows)
+
+
+def llama_section(file: dict | None) -> list[str]:
+    if file is None:
+        return []
+    methods = file["methods"]
+    rows = []
+    for name, result in methods.items():
+        shown = f"llama-server, `{name.removeprefix('llama:')}`" if name.startswith("llama:") else f"forerun, `{name}`"
+        reference = name in ("none", "llama:plain")
+        rows.append([shown, f"{per_token(methods['none']) / per_token(result):.2f}", f"{1e3 / per_token(result):.0f}",
+                     "" if reference else same_text(result)])  # fmt: skip
+    text = [
+        f"{file['identity']['n_prompts']} prompts, SmolLM2-135M in Q4_1, greedy, no datastore; all take turns prompt by prompt. *Speed* is per",
+        "token, over forerun's plain decoding; a text of the server is compared with that of its own plain mode.",
+        "",
+    ]
+    return section(LLAMA, text, [*table(["", "speed", "tokens per second", "the same text"], rows), *llama_sentence(file)])
+
+
+def per_token(result: dict) -> float:
+    return decode_ms(result["runs"]) / max(1, sum(run["tokens"] for run in result["runs"]))
+
+
+def llama_sentence(file: dict | None) -> list[str]:
+    if file is None:
+        return []
+    methods, best = file["methods"], file["against_llama_server"]
+    plain = per_token(methods["llama:plain"]) / per_token(methods["none"])
+    return [
+        f"Plain decoding is {plain:.1f} times as fast as llama-server's, `{best['method']}` {best['ratio']:.2f} "
+        f"({best['ratio_low']:.2f} to {best['ratio_high']:.2f}) times",
+        f"as fast as its best n-gram mode, `{best['mode'].removeprefix('llama:')}`.",
+        "",
+    ]
 
 
 def readme_table(results: dict[str, Methods]) -> list[str]:
