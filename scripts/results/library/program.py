@@ -21,10 +21,11 @@ class Program:
         for job in range(jobs):
             self.cores.put(cores[job * threads : (job + 1) * threads] or cores)
 
-    def run(self, *arguments: object, model: str) -> str:
-        """What it prints."""
+    def run(self, *arguments: object, model: str | None = None) -> str:
+        """What it prints. Without a model, for commands that know neither models nor threads."""
         cores = self.cores.get()
-        command = [self.path, *map(str, arguments), "-m", model, "-t", str(self.threads)]
+        with_model = ["-m", model, "-t", str(self.threads)] if model else []
+        command = [self.path, *map(str, arguments), *with_model]
         print(" ".join(command), file=sys.stderr)
         try:
             done = subprocess.run(
@@ -36,7 +37,7 @@ class Program:
             raise ProgramFailed(f"{' '.join(command)}: {done.stderr.strip()}")
         return done.stdout
 
-    def json(self, *arguments: object, model: str) -> dict:
+    def json(self, *arguments: object, model: str | None = None) -> dict:
         """What it prints as JSON."""
         return json.loads(self.run(*arguments, "--json", model=model))
 
