@@ -10,10 +10,12 @@ WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 640, 380, 60, 20, 36, 44
 def plot(x_title: str, y_title: str, lines: Lines, log_x: bool = False) -> str:
     points = [point for line in lines.values() for point in line]
     (x_low, x_high), (y_low, y_high) = [(min(v), max(v)) for v in zip(*points)]
-    x_ticks = doublings(x_low, x_high) if log_x else round_ticks(x_low, x_high)
+    x_ticks = log_ticks(x_low, x_high) if log_x else round_ticks(x_low, x_high)
     y_ticks = round_ticks(y_low, y_high)
     y_low, y_high = y_ticks[0], y_ticks[-1]
-    if not log_x:
+    if log_x:
+        x_low, x_high = min(x_low, x_ticks[0]), max(x_high, x_ticks[-1])
+    else:
         x_low, x_high = x_ticks[0], x_ticks[-1]
 
     def along(value: float, low: float, high: float) -> float:
@@ -52,6 +54,13 @@ def round_ticks(low: float, high: float) -> list[float]:
     step = next(factor * power for factor in (1, 2, 5, 10) if factor * power >= span / 5)
     first = floor(low / step)
     return [n * step for n in range(first, ceil(high / step) + 1)]
+
+
+def log_ticks(low: float, high: float) -> list[float]:
+    """Powers of ten where doublings would be too many to read."""
+    if high / low <= 2**10:
+        return doublings(low, high)
+    return [10.0**power for power in range(round(log10(low)), round(log10(high)) + 1)]
 
 
 def doublings(low: float, high: float) -> list[float]:
