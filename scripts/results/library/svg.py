@@ -1,4 +1,4 @@
-"""Lines over a common grid, as SVG that suits light and dark pages."""
+"""Lines or points over a common grid, as SVG that suits light and dark pages."""
 
 from math import ceil, floor, log2, log10
 
@@ -7,7 +7,7 @@ Lines = dict[str, list[tuple[float, float]]]
 WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 640, 380, 60, 20, 36, 44
 
 
-def plot(x_title: str, y_title: str, lines: Lines, log_x: bool = False) -> str:
+def plot(x_title: str, y_title: str, lines: Lines, log_x: bool = False, as_points: bool = False) -> str:
     points = [point for line in lines.values() for point in line]
     (x_low, x_high), (y_low, y_high) = [(min(v), max(v)) for v in zip(*points)]
     x_ticks = log_ticks(x_low, x_high) if log_x else round_ticks(x_low, x_high)
@@ -41,8 +41,11 @@ def plot(x_title: str, y_title: str, lines: Lines, log_x: bool = False) -> str:
     parts.append(f'<text x="4" y="14" fill="#888">{y_title}</text>')
     for i, (name, line) in enumerate(lines.items()):
         color = f"hsl({i * 360 // len(lines)} 70% 45%)"
-        path = " ".join(f"{x(px):.1f},{y(py):.1f}" for px, py in line)
-        parts.append(f'<polyline points="{path}" fill="none" stroke="{color}" stroke-width="2"/>')
+        if as_points:
+            parts += [f'<circle cx="{x(px):.1f}" cy="{y(py):.1f}" r="4" fill="{color}"/>' for px, py in line]
+        else:
+            path = " ".join(f"{x(px):.1f},{y(py):.1f}" for px, py in line)
+            parts.append(f'<polyline points="{path}" fill="none" stroke="{color}" stroke-width="2"/>')
         parts.append(f'<text x="{LEFT}" y="{HEIGHT + 14 + 20 * i}" fill="{color}">{name}</text>')
     return "\n".join([*parts, "</svg>", ""])
 
