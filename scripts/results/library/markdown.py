@@ -1,5 +1,6 @@
 """Tables and sections of a page."""
 
+import textwrap
 from collections.abc import Iterable
 
 
@@ -20,6 +21,20 @@ def section(title: str, *parts: list[str]) -> list[str]:
 
 def paragraph(*lines: str) -> list[str]:
     return [*lines, ""]
+
+
+def prose(*texts: str) -> list[str]:
+    """A paragraph of words with any white space between them."""
+    return [*wrapped(" ".join(texts)), ""]
+
+
+def items(*texts: str) -> list[str]:
+    return [*(line for text in texts for line in wrapped(text, "* ", "  ")), ""]
+
+
+def wrapped(text: str, first: str = "", others: str = "") -> list[str]:
+    return textwrap.wrap(" ".join(text.split()), 118, initial_indent=first, subsequent_indent=others,
+                         break_long_words=False, break_on_hyphens=False)  # fmt: skip
 
 
 def picture(page: str, name: str, what: str) -> list[str]:
