@@ -50,7 +50,7 @@ models: setup
 test: setup
 	@scripts/setup.sh packages test
 	@scripts/check_format.sh
-	@scripts/build.sh $(preset) all
+	@scripts/build.sh $(preset) $(if $(filter release,$(preset)),optimised_tests,all)
 	@$(models) fetch smollm2 gemma3-270m
 	@$(models) make --all
 	@scripts/test.sh $(folder)

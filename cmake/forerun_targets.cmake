@@ -30,28 +30,34 @@ if(FORERUN_SANITIZE)
   target_link_options(forerun_options INTERFACE -fsanitize=${FORERUN_SANITIZE})
 endif()
 
-# forerun_library(<folder> SOURCES ... [DEPENDS ...] [TESTS ...])
+# forerun_library(<folder> SOURCES ... [DEPENDS ...] [TESTS ...] [ARITHMETIC])
 #
 # TESTS are unit tests: no weights, a few seconds. They become one program,
-# <folder>_test, whose cases CTest lists under the label `unit`.
+# <folder>_test, whose cases CTest lists under the label `unit`; those of ARITHMETIC, whose
+# results may depend on how it is compiled, under `arithmetic` too.
 function(forerun_library name)
-  cmake_parse_arguments(arg "" "" "SOURCES;DEPENDS;TESTS" ${ARGN})
+  cmake_parse_arguments(arg "ARITHMETIC" "" "SOURCES;DEPENDS;TESTS" ${ARGN})
   add_library(forerun_${name} STATIC ${arg_SOURCES})
   target_link_libraries(forerun_${name} PUBLIC forerun_options ${arg_DEPENDS})
   set_target_properties(forerun_${name} PROPERTIES POSITION_INDEPENDENT_CODE ON)
   if(FORERUN_TESTS AND arg_TESTS)
-    forerun_test(${name}_test LABEL unit SOURCES ${arg_TESTS} DEPENDS forerun_${name})
+    set(labels unit)
+    if(arg_ARITHMETIC)
+      list(APPEND labels arithmetic)
+    endif()
+    forerun_test(${name}_test LABELS ${labels} SOURCES ${arg_TESTS} DEPENDS forerun_${name})
   endif()
 endfunction()
 
 if(FORERUN_TESTS)
-  # What a sanitizer build needs.
+  # What a build with sanitizers is tested with, and what an optimised one is.
   add_custom_target(unit_tests)
+  add_custom_target(optimised_tests)
 endif()
 
-# forerun_test(<program> LABEL <label> SOURCES ... [DEPENDS ...])
+# forerun_test(<program> LABELS <label>... SOURCES ... [DEPENDS ...])
 function(forerun_test name)
-  cmake_parse_arguments(arg "" "LABEL" "SOURCES;DEPENDS" ${ARGN})
+  cmake_parse_arguments(arg "" "" "LABELS;SOURCES;DEPENDS" ${ARGN})
   find_package(GTest REQUIRED)
   include(GoogleTest)
   add_executable(${name} ${arg_SOURCES})
@@ -59,14 +65,17 @@ function(forerun_test name)
   target_include_directories(${name} PRIVATE "${PROJECT_SOURCE_DIR}/tests")
   # What is tested is optimised; the tests themselves compile in half the time without.
   target_compile_options(${name} PRIVATE -O0)
-  if(arg_LABEL STREQUAL unit)
+  if(unit IN_LIST arg_LABELS)
     add_dependencies(unit_tests ${name})
+  endif()
+  if(NOT arg_LABELS STREQUAL unit)
+    add_dependencies(optimised_tests ${name})
   endif()
   if(FORERUN_SANITIZE)
     # Looking for leaks takes seconds: once for a program, not for each of its cases.
     add_test(NAME ${name} COMMAND ${name})
-    set_tests_properties(${name} PROPERTIES LABELS ${arg_LABEL} TIMEOUT 1800)
+    set_tests_properties(${name} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT 1800)
   else()
-    gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 PROPERTIES LABELS ${arg_LABEL} TIMEOUT 900)
+    gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 PROPERTIES LABELS "${arg_LABELS}" TIMEOUT 900)
   endif()
 endfunction()

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# test.sh FOLDER: runs every test of that build; for the release build then the unit
-# tests again with AddressSanitizer and UndefinedBehaviorSanitizer. The models must be
-# there.
+# test.sh FOLDER: builds and runs every test. Unit tests run with AddressSanitizer and
+# UndefinedBehaviorSanitizer, in a build of their own beside the release build; whole models, the
+# program, and the unit tests of arithmetic in the optimised build. (Another folder than the release
+# build's: all tests in that.) The models must be there.
 set -euo pipefail
 
 scripts=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -9,12 +10,20 @@ cd "$scripts/.."
 readonly folder=$1
 jobs=$("$scripts/setup.sh" jobs)
 
+run() {
+  ctest --test-dir "$1" --output-on-failure --no-tests=error "${@:2}"
+}
+
+if [ "$folder" = build ]; then
+  run build -L arithmetic --parallel "$jobs"
+else
+  run "$folder" -L unit --parallel "$jobs"
+fi
 # Tests with models use all cores themselves, so those run one after another.
-ctest --test-dir "$folder" --output-on-failure --no-tests=error -L unit --parallel "$jobs"
-ctest --test-dir "$folder" --output-on-failure --no-tests=error -LE unit
+run "$folder" -L 'model|program|scripts'
 
 if [ "$folder" = build ]; then
   "$scripts/build.sh" asan unit_tests
-  ctest --test-dir build-asan --output-on-failure --no-tests=error -L unit --parallel "$jobs"
+  run build-asan -L unit --parallel "$jobs"
 fi
 echo "forerun: all tests passed"
