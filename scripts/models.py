@@ -39,13 +39,14 @@ def _parse() -> argparse.Namespace:
 
     make = commands.add_parser("make", help="make derived models")
     make.add_argument("names", nargs="*", metavar="NAME", help="names as 'list' shows them; tiny-* means all tiny ones")
-    make.add_argument("--all", action="store_true", help="all derived models but smollm2-wide and random-*")
+    make.add_argument("--all", action="store_true", help="all but smollm2-wide, smollm2-domains and random-*")
     make.add_argument("--seed", type=int, default=1, help="of smollm2-deep (default 1)")
     size = make.add_mutually_exclusive_group()
     size.add_argument("--params", type=_billions, default=1e9, metavar="nB", help="size of smollm2-wide, 1B to 8B (default 1B)")
     size.add_argument("--width", type=int, metavar="N", help="width of smollm2-wide instead")
     make.add_argument("--layers", type=int, metavar="N", help="layers of smollm2-wide, with --width")
     make.add_argument("--type", choices=["f16", "q8_0"], default="f16", help="weights of smollm2-wide (default f16)")
+    make.add_argument("--prompts", type=Path, metavar="FILE", help="of smollm2-domains: JSONL with categories")
     make.set_defaults(run=_make)
 
     show = commands.add_parser("list", help="show every model, and whether it is there")
@@ -95,7 +96,9 @@ def _make(arguments: argparse.Namespace) -> int:
         names += [n for n in known if n.startswith("tiny-")] if name == "tiny-*" else [name]
     if not names:
         raise SetupError("name the models to make, or use --all; 'scripts/models.py list' shows them")
-    options = catalog.Options(arguments.seed, arguments.params, arguments.width, arguments.layers, arguments.type)
+    options = catalog.Options(
+        arguments.seed, arguments.params, arguments.width, arguments.layers, arguments.type, arguments.prompts
+    )
     catalog.make_models(names, options)
     return 0
 

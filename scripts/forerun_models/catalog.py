@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from . import deep, gguf_copy, shaped, tiny, vocabulary, wide
+from . import by_domain, deep, gguf_copy, llama_states, shaped, texts_by_domain, tiny, vocabulary, wide
 from .archives import downloads
 from .cache import Stamp, models_dir, scratch_dir
 from .errors import SetupError
@@ -22,13 +22,14 @@ from .tiny_specs import TYPE_BASE, WEIGHT_TYPES, tiny_specs
 
 @dataclass(frozen=True)
 class Options:
-    """What a caller may choose about smollm2-deep and smollm2-wide."""
+    """What a caller may choose about smollm2-deep, smollm2-wide and smollm2-domains."""
 
     seed: int = 1
     n_params: float = 1e9
     width: int | None = None  # with n_layer instead of n_params
     n_layer: int | None = None
     wide_type: str = "f16"
+    prompts: Path | None = None  # whose categories are the domains
 
 
 @dataclass(frozen=True)
@@ -39,13 +40,14 @@ class Model:
     make: Callable[[Path], None]  # writes the file of that path, or the parts of a split beside it
     file_names: tuple[str, ...]
     needs: tuple[str, ...] = ()  # models it is made from
-    only_by_name: bool = False  # too big to be made with all the others
+    only_by_name: bool = False  # too big to be made with all the others, or of what a user has to give
 
 
 def catalog(options: Options = Options()) -> dict[str, Model]:
     models = [_tiny(spec) for spec in tiny_specs()]
     models += [_requantised(f"tiny-llama-{t.lower()}", TYPE_BASE.name, t) for t in WEIGHT_TYPES]
     models += [_requantised("smollm2-q8", "smollm2", "Q8_0"), _deep(options), _wide(options)]
+    models.append(_by_domain(options))
     models += [_shaped(spec) for spec in shaped.shaped_specs()]
     return {model.name: model for model in models}
 
@@ -132,6 +134,21 @@ def _wide(options: Options) -> Model:
     recipe = _recipe(downloads()["models"]["smollm2"]["sha256"], *chosen, code=(wide, gguf_copy))
     about, files = "smollm2 at a big model's cost", ("smollm2-wide.gguf",)
     return Model("smollm2-wide", about, recipe, make, files, ("smollm2",), only_by_name=True)
+
+
+def _by_domain(options: Options) -> Model:
+    def make(path: Path) -> None:
+        if options.prompts is None:
+            raise SetupError("smollm2-domains: give prompts whose categories are its domains (--prompts FILE)")
+        source = models_dir() / "smollm2.gguf"
+        texts = texts_by_domain.answered(texts_by_domain.prompts_by_domain(options.prompts), source)
+        by_domain.make_by_domain(source, path, texts)
+
+    prompts = options.prompts.read_bytes() if options.prompts else b""
+    code = (by_domain, texts_by_domain, llama_states, gguf_copy)
+    recipe = _recipe(downloads()["models"]["smollm2"]["sha256"], hashlib.sha256(prompts).hexdigest(), code=code)
+    about, files = "smollm2 with layers for every domain", ("smollm2-domains.gguf",)
+    return Model("smollm2-domains", about, recipe, make, files, ("smollm2",), only_by_name=True)
 
 
 def _shaped(spec: shaped.ShapedSpec) -> Model:
