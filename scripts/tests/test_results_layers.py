@@ -126,7 +126,7 @@ class Speeds(unittest.TestCase):
         self.assertIn("here it was 7 sets on 2", text_of(written))
         self.assertIn("(the best: 0.80)", text_of(written))
         self.assertEqual(len(cut_short({"search-draft-verify-as-published": search([4])})), 2)
-        self.assertEqual(row_of(parts_section(files), "without early stopping")[-2:], ["0.90", "11.16"])
+        self.assertEqual(row_of(parts_section(files), "without early stopping")[-3:], ["0.90", "43 %", "11.16"])
 
     def test_sweeps(self):
         names = ("skip-searched", "skip-even", "knapspec-threshold", "knapspec-interval", "knapspec-cap")
