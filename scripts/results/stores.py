@@ -74,9 +74,11 @@ def page_head(files: dict[str, dict]) -> list[str]:
         "so far) and a *store* of other texts ([datastore.md](../datastore.md)). Its variants: `pooled`, forerun's own",
         "and the default; `paper` and `code`, as the paper and as its authors' program have it (where they differ,",
         f"says `src/draft/text/sssd.h`). SmolLM2-135M in Q4_1, {n_prompts} prompts of each set, alike of every",
-        f"category, answers of up to {n_tokens} tokens, greedy, where a section says nothing else. *Speedup* is the decode",
-        "time of plain decoding, which takes turns with the methods prompt by prompt, over the method's, in brackets where",
-        "95 % of resampled sets of prompts lie; *the same text* counts prompts whose tokens are plain decoding's.",
+        f"category, answers of up to {n_tokens} tokens, greedy, where a section says nothing else. *Speedup* is the",
+        "decode time of plain decoding, which takes turns with the methods prompt by prompt, over the method's, in",
+        "brackets where 95 % of resampled sets of prompts lie; *the same text* counts prompts whose tokens are plain",
+        "decoding's. Every run begins with what earlier ones on the machine have learnt of costs and chances",
+        "([speculation.md](../speculation.md#how-much-to-draft)).",
         "",
     ]
 
