@@ -77,8 +77,7 @@ def page_head(files: dict[str, dict]) -> list[str]:
         f"category, answers of up to {n_tokens} tokens, greedy, where a section says nothing else. *Speedup* is the",
         "decode time of plain decoding, which takes turns with the methods prompt by prompt, over the method's, in",
         "brackets where 95 % of resampled sets of prompts lie; *the same text* counts prompts whose tokens are plain",
-        "decoding's. Every run begins with what earlier ones on the machine have learnt of costs and chances",
-        "([speculation.md](../speculation.md#how-much-to-draft)).",
+        "decoding's. Nothing of an earlier run is known to a run: neither costs nor what was learnt of drafts.",
         "",
     ]
 

@@ -22,15 +22,20 @@ class Program:
             self.cores.put(cores[job * threads : (job + 1) * threads] or cores)
 
     def run(self, *arguments: object, model: str | None = None) -> str:
-        """What it prints. Without a model, for commands that know neither models nor threads."""
+        """What it prints. Without a model, for commands that know neither models nor threads.
+
+        Nothing of an earlier run is known to it: neither costs nor what was learnt of drafts.
+        """
         cores = self.cores.get()
         with_model = ["-m", model, "-t", str(self.threads)] if model else []
         command = [self.path, *map(str, arguments), *with_model]
         print(" ".join(command), file=sys.stderr)
         try:
-            done = subprocess.run(
-                command, capture_output=True, text=True, preexec_fn=lambda: os.sched_setaffinity(0, cores)
-            )
+            with tempfile.TemporaryDirectory() as cache:
+                done = subprocess.run(
+                    command, capture_output=True, text=True, env={**os.environ, "XDG_CACHE_HOME": cache},
+                    preexec_fn=lambda: os.sched_setaffinity(0, cores),
+                )  # fmt: skip
         finally:
             self.cores.put(cores)
         if done.returncode != 0:
