@@ -61,7 +61,8 @@ struct DiscoNetwork {
   float output_bias = 0;
 
   size_t n_hidden() const { return hidden_bias.size(); }
-  // The chance that the token is taken. Takes less than a microsecond.
+  // The chance that the token is taken, by the rule that it was trained for. Takes less than a
+  // microsecond.
   double chance(const DiscoFeatures& features) const;
 };
 

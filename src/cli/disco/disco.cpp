@@ -81,6 +81,7 @@ void eval(const EvalOptions& options) {
       bins.push_back({{"tokens", bin.n_tokens}, {"said", bin.said}, {"taken", bin.taken}});
     }
     return print_json({{"file", options.file},
+                       {"accept", options.work.accept},
                        {"tokens", examples.size()},
                        {"taken", share_taken(examples)},
                        {"own", score_json(own, threshold)},

@@ -137,6 +137,7 @@ void print(const TrainOptions& options, const DiscoClassifier& classifier, const
     nlohmann::ordered_json json{{"file", options.output},
                                 {"model", fingerprint_text(classifier.models.target)},
                                 {"draft", fingerprint_text(classifier.models.draft)},
+                                {"accept", options.work.accept},
                                 {"examples", classifier.n_examples},
                                 {"held_out", n_held_out},
                                 {"f1", score.f1},

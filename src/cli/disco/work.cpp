@@ -50,6 +50,11 @@ void add_disco_work_options(CLI::App& command, DiscoWorkOptions& options) {
       ->delimiter(',')
       ->check(number_range(0.0, 100.0))
       ->capture_default_str();
+  command
+      .add_option("--accept", options.accept,
+                  "How sampled tokens will be accepted: match, target, leviathan or rejection")
+      ->check(CLI::IsMember({"match", "target", "leviathan", "rejection"}))
+      ->capture_default_str();
   command.add_option("--seed", options.seed, "Seed of whatever is random")
       ->check(CLI::Range(int64_t{0}, std::numeric_limits<int64_t>::max()))
       ->capture_default_str();
@@ -125,7 +130,8 @@ void DiscoWork::collect(const std::vector<SearchText>& texts, double temperature
                         std::vector<DiscoExample>& examples) {
   ExampleCollector collector(
       *executor_,
-      {.executor = draft_ != nullptr ? draft_->executor.get() : executor_.get(), .layers = layers_});
+      {.executor = draft_ != nullptr ? draft_->executor.get() : executor_.get(), .layers = layers_},
+      parse_accept_rule(options_.accept).value());
   const Sampler sampler(sampling(temperature), loaded_.model->config().n_vocab);
   WorkProgress progress("drafting");
   for (size_t i = 0; i < texts.size(); ++i) {

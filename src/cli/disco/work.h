@@ -25,10 +25,12 @@ struct DiscoWorkOptions {
   std::vector<std::string> prompts;
   TextOptions texts{.n_texts = 400, .n_tokens = 96};
   std::vector<double> temperatures = {0.0};  // 0: greedily
+  std::string accept = "match";              // an AcceptRule, whose chances sampled tokens have
   uint64_t seed = 1;
   bool json = false;
 };
-// --draft-model, --layers, --prompts, --texts, --tokens, --temp, --seed, --json, and a model's own.
+// --draft-model, --layers, --prompts, --texts, --tokens, --temp, --accept, --seed, --json, and a
+// model's own.
 void add_disco_work_options(CLI::App& command, DiscoWorkOptions& options);
 
 // The two models, with caches.

@@ -3,7 +3,7 @@
 //
 // As DISCO's authors collect them: at every place of an answer the drafter proposes one token
 // behind what the target said so far. Greedily it is taken or not; when sampling, the chance is the
-// exact one of speculative sampling, the probability that both distributions share.
+// exact one, which depends on how drafts are accepted.
 #pragma once
 
 #include <span>
@@ -14,8 +14,13 @@
 #include "sampling/sampler.h"
 #include "stopping/disco.h"
 #include "tune/answers.h"
+#include "verify/verify.h"
 
 namespace forerun {
+
+// How likely a token is taken that a drafter draws from `draft`, where the target's distribution is
+// `target`: the mean over all tokens it may draw. examples.cpp says why.
+double chance_taken(AcceptRule rule, const Distribution& draft, const Distribution& target);
 
 struct DiscoExample {
   DiscoFeatures features{};
@@ -32,7 +37,8 @@ struct ExampleDrafter {
 class ExampleCollector {
  public:
   // All outlive it.
-  ExampleCollector(Executor& target, const ExampleDrafter& drafter);
+  ExampleCollector(Executor& target, const ExampleDrafter& drafter,
+                   AcceptRule rule = AcceptRule::kMatch);
 
   // Of a text that this sampler chose the tokens of, from the second of the answer on: the first
   // comes with the prompt. Throws Error where it does not fit into the cache.
@@ -45,6 +51,7 @@ class ExampleCollector {
 
   Executor& target_;
   ExampleDrafter drafter_;
+  AcceptRule rule_;
   Pass pass_;
   DiscoView view_;
   std::vector<float> fitted_;

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
+#include <random>
 
 #include "core/error.h"
 #include "engine/stepper_fixture.h"
@@ -10,6 +12,113 @@
 
 namespace forerun {
 namespace {
+
+constexpr AcceptRule kRules[] = {AcceptRule::kMatch, AcceptRule::kTargetOnly, AcceptRule::kLeviathan,
+                                 AcceptRule::kRejection};
+
+double probability(const Distribution& distribution, int32_t token) {
+  return std::exp(static_cast<double>(distribution.logprob(TokenId{token})));
+}
+
+// Draws as they are, with no truncation.
+SamplingOptions plain_sampling(uint64_t seed) {
+  SamplingOptions options;
+  options.temperature = 1;
+  options.top_k = 0;
+  options.top_p = 1;
+  options.min_p = 0;
+  options.seed = seed;
+  return options;
+}
+
+// Logits of a few tokens, each impossible once in a while.
+std::vector<float> random_logits(std::mt19937& random, int n_vocab) {
+  std::normal_distribution<float> normal(0, 1.5f);
+  std::vector<float> logits(static_cast<size_t>(n_vocab));
+  for (float& logit : logits) {
+    logit = random() % 4 == 0 ? -std::numeric_limits<float>::infinity() : normal(random);
+  }
+  logits[random() % logits.size()] = 1;
+  return logits;
+}
+
+// The share of `n` drafts of one token, drawn as drafters draw, that verify() takes.
+double share_taken(AcceptRule rule, const Distribution& q, const std::vector<float>& target, int n) {
+  const int n_vocab = static_cast<int>(target.size());
+  const Sampler sampler(plain_sampling(1), n_vocab);
+  const Sampler other_noise(plain_sampling(2), n_vocab);
+  const SamplerState state;
+  SamplerScratch scratch;
+  Verdict verdict;
+  int n_taken = 0;
+  for (int i = 0; i < n; ++i) {
+    const Position position{i};
+    DraftTree tree;
+    if (compares_distributions(rule)) {
+      tree.add({.token = other_noise.draw(q, position)});
+      tree.set_distribution(kRoot, q);
+    } else {
+      tree.add({.token = sampler.draw(q, position)});
+    }
+    verify({tree, [&](int32_t) { return std::span(target); }, sampler, state, position}, rule, scratch,
+           verdict);
+    n_taken += verdict.path.empty() ? 0 : 1;
+  }
+  return static_cast<double>(n_taken) / n;
+}
+
+TEST(ChanceTaken, IsHowOftenDraftsAreTaken) {
+  std::mt19937 random(1);
+  constexpr int kVocab = 6;
+  constexpr int kDrafts = 20'000;
+  for (int round = 0; round < 12; ++round) {
+    const std::vector<float> draft = random_logits(random, kVocab);
+    const std::vector<float> target = random_logits(random, kVocab);
+    const Sampler sampler(plain_sampling(1), kVocab);
+    SamplerScratch scratch;
+    const Distribution q = sampler.distribution(draft, {}, scratch);
+    const Distribution p = sampler.distribution(target, {}, scratch);
+    for (const AcceptRule rule : kRules) {
+      const double chance = chance_taken(rule, q, p);
+      const double deviation = std::sqrt(chance * (1 - chance) / kDrafts);
+      EXPECT_NEAR(share_taken(rule, q, target, kDrafts), chance, 4.5 * deviation + 1e-6)
+          << to_string(rule) << ", round " << round;
+    }
+  }
+}
+
+TEST(ChanceTaken, IsBoundByTheDistance) {
+  std::mt19937 random(2);
+  constexpr int kVocab = 9;
+  const Sampler sampler(plain_sampling(1), kVocab);
+  SamplerScratch scratch;
+  for (int round = 0; round < 200; ++round) {
+    const Distribution q = sampler.distribution(random_logits(random, kVocab), {}, scratch);
+    const Distribution p = sampler.distribution(random_logits(random, kVocab), {}, scratch);
+    double distance = 0;
+    for (int32_t token = 0; token < kVocab; ++token) {
+      distance += std::abs(probability(p, token) - probability(q, token)) / 2;
+    }
+    const double match = chance_taken(AcceptRule::kMatch, q, p);
+    EXPECT_GE(match, (1 - distance) / (1 + distance) - 1e-6);
+    EXPECT_LE(match, 1 - distance + 1e-6);
+    EXPECT_NEAR(match, chance_taken(AcceptRule::kMatch, p, q), 1e-6);
+    EXPECT_NEAR(chance_taken(AcceptRule::kLeviathan, q, p), 1 - distance, 1e-6);
+    // Who drafts as the model speaks is always right, but by the rule that ignores it.
+    EXPECT_NEAR(chance_taken(AcceptRule::kMatch, p, p), 1, 1e-6);
+    EXPECT_LE(chance_taken(AcceptRule::kTargetOnly, p, p), 1);
+  }
+}
+
+TEST(ChanceTaken, IsAllOrNothingWhenGreedy) {
+  const auto only = [](int32_t token) {
+    return Distribution{.tokens = {TokenId{token}}, .logprobs = {0}};
+  };
+  for (const AcceptRule rule : kRules) {
+    EXPECT_EQ(chance_taken(rule, only(3), only(3)), 1);
+    EXPECT_EQ(chance_taken(rule, only(3), only(4)), 0);
+  }
+}
 
 class ExamplesTest : public StepperTest {
  protected:
@@ -25,9 +134,10 @@ class ExamplesTest : public StepperTest {
     layers.set(mlp_block(layers.n_layers() - 1), false);
     return layers;
   }
-  std::vector<DiscoExample> collect(const ExampleDrafter& drafter, float temperature) {
+  std::vector<DiscoExample> collect(const ExampleDrafter& drafter, float temperature,
+                                    AcceptRule rule = AcceptRule::kMatch) {
     std::vector<DiscoExample> examples;
-    ExampleCollector(first_, drafter).collect(texts_.front(), sampler(temperature), examples);
+    ExampleCollector(first_, drafter, rule).collect(texts_.front(), sampler(temperature), examples);
     return examples;
   }
 
@@ -65,10 +175,9 @@ TEST_F(ExamplesTest, GreedyTokensAreTakenOrNot) {
   EXPECT_LT(n_taken, examples.size());
 }
 
-// What both distributions share, by hand, where the drafter is the first to read the answer.
+// By hand, where the drafter is the first to read the answer.
 TEST_F(ExamplesTest, SampledTokensHaveTheirChance) {
   const SearchText& text = texts_.front();
-  const auto examples = collect({.executor = &second_, .layers = without_last_mlp()}, 1.0f);
   const Sampler choose = sampler(1.0f);
   SamplerScratch scratch;
   const auto read = std::span(text.tokens).first(text.n_prompt);
@@ -88,17 +197,12 @@ TEST_F(ExamplesTest, SampledTokensHaveTheirChance) {
   const auto draft = logits_of(second_, without_last_mlp());
   const Distribution q = choose.distribution(draft, {}, scratch);
   const Distribution p = choose.distribution(logits_of(first_, full()), {}, scratch);
-  double distance = 0;
-  for (int32_t token = 0; token < choose.n_vocab(); ++token) {
-    const auto probability = [&](const Distribution& d) {
-      return std::exp(static_cast<double>(d.logprob(TokenId{token})));
-    };
-    distance += std::abs(probability(p) - probability(q)) / 2;
+  EXPECT_LT(chance_taken(AcceptRule::kLeviathan, q, p), 0.99);
+  for (const AcceptRule rule : kRules) {
+    const auto examples = collect({.executor = &second_, .layers = without_last_mlp()}, 1.0f, rule);
+    EXPECT_NEAR(examples.front().taken, chance_taken(rule, q, p), 1e-4);
+    EXPECT_NEAR(examples.front().features[0], 1 / sum_exp(draft, largest(draft), 1.0f), 1e-5);
   }
-  EXPECT_GT(distance, 0.01);
-  EXPECT_NEAR(examples.front().taken, 1 - distance, 1e-4);
-  EXPECT_NEAR(examples.front().features[0],
-              std::exp(largest(draft) - largest(draft)) / sum_exp(draft, largest(draft), 1.0f), 1e-5);
 }
 
 TEST_F(ExamplesTest, ATextThatDoesNotFitIsAnError) {
