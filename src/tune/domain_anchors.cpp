@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 #include "core/check.h"
 
@@ -16,13 +17,27 @@ void to_unit_length(std::span<float> vector) {
   for (float& x : vector) x *= scale;
 }
 
-std::vector<float> cluster(const DomainVectors& domain, int n_embd, const KMeansOptions& options) {
+void rows_to_unit_length(std::span<float> rows, int n_embd) {
   const auto n = static_cast<size_t>(n_embd);
+  for (size_t i = 0; i < rows.size(); i += n) to_unit_length(rows.subspan(i, n));
+}
+
+std::vector<float> cluster(const DomainVectors& domain, int n_embd, const KMeansOptions& options) {
   std::vector<float> units = domain.values;
-  for (size_t i = 0; i < units.size(); i += n) to_unit_length(std::span(units).subspan(i, n));
+  rows_to_unit_length(units, n_embd);
   std::vector<float> anchors = k_means({units, n_embd}, options).centroids;
-  for (size_t i = 0; i < anchors.size(); i += n) to_unit_length(std::span(anchors).subspan(i, n));
+  rows_to_unit_length(anchors, n_embd);
   return anchors;
+}
+
+// In the order of their first points.
+std::vector<int> renumbered(const std::vector<int>& clusters) {
+  std::map<int, int> numbers;
+  std::vector<int> result;
+  for (const int c : clusters) {
+    result.push_back(numbers.emplace(c, static_cast<int>(numbers.size())).first->second);
+  }
+  return result;
 }
 
 double nearest_cosine(std::span<const float> anchors, std::span<const float> vector) {
@@ -41,6 +56,31 @@ DomainVectors without(const DomainVectors& domain, size_t begin, size_t n) {
 
 std::vector<float> make_anchors(const DomainVectors& domain, int n_embd, int n_clusters) {
   return cluster(domain, n_embd, {.n_clusters = n_clusters});
+}
+
+std::vector<int> find_domains(const DomainVectors& prompts, int n_embd, int n_domains) {
+  const auto n = static_cast<size_t>(n_embd);
+  std::vector<float> units = prompts.values;
+  rows_to_unit_length(units, n_embd);
+  const Clusters clusters = k_means({units, n_embd}, {.n_clusters = n_domains});
+  std::vector<int> sizes(static_cast<size_t>(clusters.n_clusters), 0);
+  for (const int c : clusters.assignment) ++sizes[static_cast<size_t>(c)];
+  std::vector<float> shared;  // centroids of clusters that have several prompts
+  std::vector<int> numbers;   // of those clusters
+  for (size_t c = 0; c < sizes.size(); ++c) {
+    if (sizes[c] < 2) continue;
+    const auto centroid = std::span(clusters.centroids).subspan(c * n, n);
+    shared.insert(shared.end(), centroid.begin(), centroid.end());
+    numbers.push_back(static_cast<int>(c));
+  }
+  if (numbers.empty()) return std::vector<int>(clusters.assignment.size(), 0);
+  std::vector<int> result = clusters.assignment;
+  for (size_t i = 0; i < result.size(); ++i) {
+    if (sizes[static_cast<size_t>(result[i])] >= 2) continue;
+    const auto nearest = nearest_by_cosine({shared, n_embd}, std::span(units).subspan(i * n, n));
+    result[i] = numbers[nearest ? static_cast<size_t>(nearest->index) : 0];
+  }
+  return renumbered(result);
 }
 
 std::vector<size_t> representatives(const DomainVectors& domain, int n_embd,

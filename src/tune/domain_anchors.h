@@ -1,5 +1,5 @@
 // Makes the anchors of domains from prompts whose domain is known, and says how well prompts
-// find back to theirs.
+// find back to theirs. Where nobody said which domains there are, finds some.
 //
 // K-means in each domain by itself, on vectors of unit length, since it is directions that are
 // compared; anchors are the directions of the centroids. KNN-SSD's code clusters the vectors
@@ -25,6 +25,12 @@ struct DomainVectors {
 
 // At most `n_clusters` unit vectors. Throws Error for vectors that are not finite.
 std::vector<float> make_anchors(const DomainVectors& domain, int n_embd, int n_clusters);
+
+// Which domain each prompt is of, where nobody said: K-means over all of them, on vectors of
+// unit length too. Domains are numbered from 0 in the order of their first prompts, and each
+// has two prompts or more: one that is alone in its cluster goes to the nearest of the others,
+// so there may be fewer than `n_domains`. Throws Error for vectors that are not finite.
+std::vector<int> find_domains(const DomainVectors& prompts, int n_embd, int n_domains);
 
 // Which prompts stand for a domain: those nearest to its anchors, of as many anchors as
 // possible. At most `n`, as their numbers, and all different.

@@ -47,6 +47,35 @@ TEST(DomainAnchors, AreTheDirectionsOfClusters) {
   EXPECT_THROW(make_anchors(domain, kDimensions, 2), Error);
 }
 
+TEST(DomainAnchors, DomainsAreFoundWhereNobodySaidWhich) {
+  DomainVectors prompts{.name = "", .values = {}};
+  for (const int direction : {3, 8, 3, 11}) add_points(prompts.values, direction, 10, 0.02, 1);
+  const std::vector<int> found = find_domains(prompts, kDimensions, 3);
+  ASSERT_EQ(found.size(), 40u);
+  for (size_t i = 0; i < 40; ++i) {
+    EXPECT_EQ(found[i], (std::vector<int>{0, 1, 0, 2}[i / 10])) << "prompt " << i;
+  }
+  EXPECT_EQ(find_domains(prompts, kDimensions, 3), found) << "the same each time";
+  prompts.values[5] = std::numeric_limits<float>::quiet_NaN();
+  EXPECT_THROW(find_domains(prompts, kDimensions, 3), Error);
+}
+
+TEST(DomainAnchors, NoPromptThatWasFoundIsADomainByItself) {
+  DomainVectors prompts{.name = "", .values = {}};
+  add_points(prompts.values, 3, 10, 0.02, 1);
+  add_points(prompts.values, 8, 10, 0.02, 2);
+  // Like no other, but more like the second ones.
+  for (int k = 0; k < kDimensions; ++k) prompts.values.push_back(k == 8 ? 0.3f : k == 12 ? 1.0f : 0.0f);
+  const std::vector<int> found = find_domains(prompts, kDimensions, 3);
+  EXPECT_EQ(found.front(), 0);
+  EXPECT_EQ(found.back(), 1);
+  EXPECT_EQ(*std::max_element(found.begin(), found.end()), 1);
+
+  DomainVectors different{.name = "", .values = {}};
+  for (int d = 0; d < 4; ++d) add_points(different.values, d, 1, 0.0, 1);
+  EXPECT_EQ(find_domains(different, kDimensions, 4), (std::vector<int>{0, 0, 0, 0}));
+}
+
 TEST(DomainAnchors, RepresentativesAreOfAllAnchors) {
   DomainVectors domain{.name = "", .values = {}};
   add_points(domain.values, 3, 20, 0.1, 1);

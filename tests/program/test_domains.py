@@ -62,6 +62,25 @@ class Domains(ProgramTest):
         self.assertEqual([domain["name"] for domain in shown["domains"]], ["numbers", "stories"])
         self.assertEqual(shown["vector"], "last")
 
+    def test_domains_are_found_where_nobody_said_which(self):
+        said = self.build("--prompts", self.prompts, "--unlabelled", "2")
+        self.assertIn("\n  prompts of ", said)
+        shown = self.succeed_json("domains", "show", self.file)
+        self.assertEqual([domain["name"] for domain in shown["domains"]], ["1", "2"])
+        unlabelled = self.write("unlabelled.jsonl", [("", p) for p in SUMS + TALES])
+        found = json.loads(self.build("--prompts", unlabelled, "--json"))["domains"]
+        self.assertTrue(2 <= len(found) <= 6)
+        self.assertEqual(sum(domain["prompts"] for domain in found), 12)
+        self.assertTrue(all(domain["prompts"] >= 2 and domain["categories"] == {} for domain in found))
+
+    def test_build_as_json(self):
+        built = json.loads(self.build("--prompts", self.prompts, "--json"))
+        self.assertEqual([domain["name"] for domain in built["domains"]], ["sums", "tales"])
+        for domain in built["domains"]:
+            self.assertEqual(domain["prompts"], 6)
+            self.assertEqual(domain["categories"], {domain["name"]: 6})
+            self.assertEqual(list(domain["at_home"]), ["mean", "last"])
+
     def test_a_mixed_stream(self):
         orders = []
         for mix in ("0", "0", "1"):
@@ -84,7 +103,9 @@ class Domains(ProgramTest):
 
         fail("no prompts")
         fail("cannot read prompts", "--prompts", self.folder / "none.jsonl")
-        fail("has no category", "--prompts", self.write("a.jsonl", [("", "Hello"), ("", "Good day")]))
+        fail("has no category", "--prompts", self.write("a.jsonl", [("", "Hello"), ("sums", SUMS[0])]))
+        fail("too few", "--prompts", self.write("e.jsonl", [("", "Hello"), ("", "Good day")]))
+        fail("--unlabelled", "--prompts", self.prompts, "--unlabelled", "1")
         fail("one domain only", "--prompts", self.write("b.jsonl", [("sums", p) for p in SUMS]))
         fail("one prompt only", "--prompts", self.write("c.jsonl", [("sums", p) for p in SUMS] + [("tales", "Hi")]))
         fail("NAME=FILE", "--domain", self.prompts)

@@ -1,14 +1,17 @@
-// forerun domains build: from prompts whose kind is known to a file of domains.
+// forerun domains build: from prompts, of known kinds or not, to a file of domains.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cstdio>
 #include <map>
 #include <memory>
+#include <nlohmann/json.hpp>
 
 #include "cli/commands.h"
+#include "cli/layers/domain_prompts.h"
 #include "cli/layers/texts.h"
 #include "cli/model_options.h"
+#include "cli/output.h"
 #include "cli/output_file.h"
 #include "cli/terminal/progress.h"
 #include "core/error.h"
@@ -16,93 +19,25 @@
 #include "cost/pass_costs.h"
 #include "engine/loaded_model.h"
 #include "layers/domain_file.h"
-#include "prompts/prompts.h"
+#include "pictures/layer_picture.h"
 #include "tune/domain_anchors.h"
 #include "tune/layer_search.h"
 
 namespace forerun {
 namespace {
 
+using Json = nlohmann::ordered_json;
+
 struct BuildOptions {
   ModelOptions model;
-  std::vector<std::string> prompts;
-  std::vector<std::string> domains;  // "NAME=FILE"
+  DomainSources sources;
   std::string vector = "mean";
   int n_clusters = 10;
   TextOptions texts{.n_texts = 8, .n_tokens = 32};
   LayerSearchOptions search;
   std::string output;
+  bool json = false;
 };
-
-// A domain's prompts, and what the model makes of them.
-struct DomainPrompts {
-  std::string name;
-  std::vector<std::vector<TokenId>> prompts;
-  std::vector<PromptState> states;
-
-  DomainVectors vectors(PromptVector kind) const {
-    DomainVectors vectors{.name = name, .values = {}};
-    for (const PromptState& state : states) {
-      const auto vector = vector_of(state, kind);
-      vectors.values.insert(vectors.values.end(), vector.begin(), vector.end());
-    }
-    return vectors;
-  }
-};
-
-std::vector<BenchPrompt> read_all_prompts(const BuildOptions& options) {
-  std::vector<BenchPrompt> all;
-  for (const std::string& file : options.prompts) {
-    for (BenchPrompt& prompt : read_prompts(file).prompts) {
-      if (prompt.category.empty()) {
-        fail(ErrorCode::kInvalidArgument,
-             "{}: prompt {} has no category: give one to each, or use --domain NAME={}", file, prompt.id,
-             file);
-      }
-      all.push_back(std::move(prompt));
-    }
-  }
-  for (const std::string& domain : options.domains) {
-    const size_t equals = domain.find('=');
-    if (equals == 0 || equals == std::string::npos || equals + 1 == domain.size()) {
-      fail(ErrorCode::kInvalidArgument, "--domain is '{}': write NAME=FILE", domain);
-    }
-    for (BenchPrompt& prompt : read_prompts(domain.substr(equals + 1)).prompts) {
-      prompt.category = domain.substr(0, equals);
-      all.push_back(std::move(prompt));
-    }
-  }
-  if (all.empty()) {
-    fail(ErrorCode::kInvalidArgument,
-         "no prompts: use --prompts FILE with categories, or --domain NAME=FILE");
-  }
-  return all;
-}
-
-std::vector<DomainPrompts> by_domain(const std::vector<BenchPrompt>& prompts,
-                                     const LoadedModel& loaded) {
-  std::vector<DomainPrompts> domains;
-  std::map<std::string, size_t> places;
-  for (const BenchPrompt& prompt : prompts) {
-    const auto [place, is_new] = places.emplace(prompt.category, domains.size());
-    if (is_new) domains.push_back({.name = prompt.category, .prompts = {}, .states = {}});
-    domains[place->second].prompts.push_back(prompt_for(loaded, prompt.turns.front()));
-    if (domains[place->second].prompts.back().empty()) {
-      fail(ErrorCode::kInvalidArgument, "prompt {} of {} is empty", prompt.id, prompt.category);
-    }
-  }
-  if (domains.size() < 2) {
-    fail(ErrorCode::kInvalidArgument,
-         "there is one domain only, {}: give two or more ('forerun layers search' makes one set for "
-         "all prompts)",
-         domains.front().name);
-  }
-  for (const DomainPrompts& domain : domains) {
-    if (domain.prompts.size() >= 2) continue;
-    fail(ErrorCode::kInvalidArgument, "domain {} has one prompt only: give it two or more", domain.name);
-  }
-  return domains;
-}
 
 // Room for the longest prompt, and for the longest texts of a domain that are searched on
 // together.
@@ -137,20 +72,23 @@ void read_states(Executor& executor, std::vector<DomainPrompts>& domains) {
   }
 }
 
-// How well both kinds of vectors tell domains apart; of the one that is used, what follows.
-RoutingCheck check_vectors(const std::vector<DomainPrompts>& domains, int n_embd,
-                           const BuildOptions& options) {
-  RoutingCheck chosen;
+// How well both kinds of vectors tell domains apart.
+using RoutingChecks = std::map<PromptVector, RoutingCheck>;
+
+RoutingChecks check_vectors(const std::vector<DomainPrompts>& domains, int n_embd,
+                            const BuildOptions& options) {
+  RoutingChecks checks;
   for (const PromptVector kind : {PromptVector::kMean, PromptVector::kLast}) {
     std::vector<DomainVectors> vectors;
     for (const DomainPrompts& domain : domains) vectors.push_back(domain.vectors(kind));
-    RoutingCheck check = check_routing(vectors, n_embd, options.n_clusters);
+    const RoutingCheck& check =
+        checks.emplace(kind, check_routing(vectors, n_embd, options.n_clusters)).first->second;
+    if (options.json) continue;
     fmt::print("by the {} of its states {} of {} prompts, each left out of the anchors, find home\n",
                to_string(kind), check.n_all_at_home(), check.n_all());
-    if (options.vector == to_string(kind)) chosen = std::move(check);
   }
   std::fflush(stdout);
-  return chosen;
+  return checks;
 }
 
 // What the model answers to these prompts of a domain.
@@ -192,24 +130,71 @@ void take_better(ExpectedSpeed& objective, std::span<const Domain> others, Domai
   }
 }
 
+void show_built(const DomainFile& file, const std::vector<DomainPrompts>& prompts,
+                const RoutingCheck& check, bool were_found) {
+  for (size_t d = 0; d < file.domains.size(); ++d) {
+    const Domain& domain = file.domains[d];
+    fmt::print("{}: {} of {} prompts find home, {:.2f}x without {} of {} blocks after {} candidates\n",
+               domain.name, check.n_at_home[d], check.n_prompts[d], domain.found.speedup,
+               domain.layers.n_blocks() - domain.layers.n_running(), domain.layers.n_blocks(),
+               domain.found.n_candidates);
+    if (!were_found) continue;
+    std::string words;
+    for (const auto& [category, n] : prompts[d].category_counts()) {
+      words += fmt::format("{}{} {}", words.empty() ? "" : ", ", category, n);
+    }
+    if (!words.empty()) fmt::print("  prompts of {}\n", words);
+  }
+}
+
+Json built_json(const DomainFile& file, const std::vector<DomainPrompts>& prompts,
+                const RoutingChecks& checks) {
+  Json list = Json::array();
+  for (size_t d = 0; d < file.domains.size(); ++d) {
+    const Domain& domain = file.domains[d];
+    const SkippedCounts skipped = skipped_counts(domain.layers);
+    Json at_home = Json::object(), categories = Json::object();
+    for (const auto& [kind, check] : checks) at_home[std::string(to_string(kind))] = check.n_at_home[d];
+    for (const auto& [category, n] : prompts[d].category_counts()) categories[category] = n;
+    list.push_back({{"name", domain.name},
+                    {"prompts", prompts[d].prompts.size()},
+                    {"categories", categories},
+                    {"at_home", at_home},
+                    {"skipped_attention", skipped.n_attention},
+                    {"skipped_mlp", skipped.n_mlp},
+                    {"speedup", domain.found.speedup},
+                    {"candidates", domain.found.n_candidates}});
+  }
+  return {{"vector", to_string(file.vector)}, {"least_cosine", file.least_cosine}, {"domains", list}};
+}
+
 void build(const BuildOptions& options) {
   check_output(options.output);
-  const std::vector<BenchPrompt> prompts = read_all_prompts(options);
+  const std::vector<BenchPrompt> prompts = read_all_prompts(options.sources);
+  const int n_found = n_domains_to_find(prompts, options.sources);
   const EngineOptions engine = engine_options(options.model, {});
   const LoadedModel loaded = load_model(resolve_model(options.model.model), options.model.device,
                                         [&](double share) { engine.progress("loading", share); });
-  std::vector<DomainPrompts> domains = by_domain(prompts, loaded);
+  std::vector<DomainPrompts> domains;
+  if (n_found > 0) {
+    domains.push_back(in_one(prompts, loaded));
+  } else {
+    domains = by_category(prompts, loaded);
+  }
   Executor executor(loaded.model, {.kv = {.n_cells = cells_for(domains, options)}});
   PassCosts costs(calibrated(
       executor, {.progress = [&](double share) { engine.progress("measuring this machine", share); }}));
   read_states(executor, domains);
 
   const ModelConfig& config = loaded.model->config();
-  const RoutingCheck check = check_vectors(domains, config.n_embd, options);
+  const PromptVector kind = parse_prompt_vector(options.vector).value();
+  if (n_found > 0) domains = found_domains(std::move(domains.front()), config.n_embd, n_found, kind);
+  const RoutingChecks checks = check_vectors(domains, config.n_embd, options);
+  const RoutingCheck& check = checks.at(kind);
   DomainFile file{.model = loaded.model->fingerprint(),
                   .n_layers = config.n_layers,
                   .n_embd = config.n_embd,
-                  .vector = parse_prompt_vector(options.vector).value(),
+                  .vector = kind,
                   .least_cosine = check.least_cosine};
   LayerSearchOptions search = options.search;
   std::vector<std::vector<SearchText>> texts;
@@ -233,12 +218,10 @@ void build(const BuildOptions& options) {
     Domain& domain = file.domains[d];
     ExpectedSpeed objective(executor, costs, std::move(texts[d]));
     take_better(objective, std::span(file.domains).subspan(d + 1), domain);
-    fmt::print("{}: {} of {} prompts find home, {:.2f}x without {} of {} blocks after {} candidates\n",
-               domain.name, check.n_at_home[d], check.n_prompts[d], domain.found.speedup,
-               domain.layers.n_blocks() - domain.layers.n_running(), domain.layers.n_blocks(),
-               domain.found.n_candidates);
   }
   file.save(options.output);
+  if (options.json) return print_json(built_json(file, domains, checks));
+  show_built(file, domains, check, n_found > 0);
 }
 
 }  // namespace
@@ -248,11 +231,21 @@ void add_domains_build_command(CLI::App& domains) {
   CLI::App* command = domains.add_subcommand(
       "build", "Make domains: what their prompts are like, and which layers to draft them with");
   command
-      ->add_option("--prompts", options->prompts,
-                   "JSONL file as 'bench spec' reads it; categories are the domains")
+      ->add_option(
+          "--prompts", options->sources.prompts,
+          "JSONL file as 'bench spec' reads it; categories are the domains. Where no prompt has "
+          "one, domains are found")
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  command->add_option("--domain", options->domains, "NAME=FILE: all prompts of a file are one domain")
+  command
+      ->add_option("--domain", options->sources.domains,
+                   "NAME=FILE: all prompts of a file are one domain")
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  command
+      ->add_option("--unlabelled", options->sources.n_unlabelled,
+                   fmt::format("Ignore categories and find so many domains of prompts that are alike "
+                               "(default: {} where no prompt has a category)",
+                               kDefaultUnlabelled))
+      ->check(CLI::Range(2, 1000));
   command->add_option("-o,--output", options->output, "The file to write")->required();
   command
       ->add_option("--vector", options->vector,
@@ -264,6 +257,7 @@ void add_domains_build_command(CLI::App& domains) {
       ->capture_default_str();
   add_text_options(*command, options->texts, "Prompts of a domain that layers are searched on");
   add_layer_search_options(*command, options->search);
+  command->add_flag("--json", options->json, "Print one JSON object");
   add_model_options(*command, options->model);
   command->callback([options] { build(*options); });
 }
