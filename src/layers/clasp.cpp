@@ -17,7 +17,7 @@ class ClaspSelector final : public IntervalSelector {
   }
 
  private:
-  bool look(const RequestView& request, size_t /*n_recent*/) override {
+  bool look(const RequestView& request, const RecentText& /*recent*/) override {
     TextBlockStates states(executor_, request, request.text().size(), 1);
     const auto choices =
         solve_knapsack(states, {.max_weight = n_skipped_, .min_cosine = -1, .whole_layers = true});

@@ -18,9 +18,9 @@ class DelSelector final : public IntervalSelector {
         counts_(resources.executor.model().config().n_layers, options.decay) {}
 
  private:
-  bool look(const RequestView& request, size_t n_recent) override {
+  bool look(const RequestView& request, const RecentText& recent) override {
     const size_t n_text = request.text().size();
-    const size_t n = std::min({n_recent, static_cast<size_t>(window_), n_text - 1});
+    const size_t n = std::min({recent.n_new, static_cast<size_t>(window_), n_text - 1});
     if (n == 0) return false;
     TextBlockStates states(executor_, request, n_text, n);
     std::vector<float> exits;

@@ -8,9 +8,9 @@
 // a draft stops where the exit is less sure than halfway between what it was on hits and on
 // misses.
 //
-// The paper looks at every verified token; here at the last ones every so many steps, since
-// what all layers say costs a pass through the head for each. Nothing that drafts computed is
-// kept for the verification, as the paper does it: verification computes all layers.
+// The paper looks at every verified token (an interval of 1 does so too); here at the last ones every
+// so many steps, since what all layers say costs a pass through the head for each. Nothing that drafts
+// computed is kept for the verification, as the paper does it: verification computes all layers.
 #pragma once
 
 #include <memory>

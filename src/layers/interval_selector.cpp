@@ -12,8 +12,8 @@ namespace {
 // no longer its prompt's.
 constexpr int kFirstLook = 6;
 constexpr size_t kRecentSteps = 5;
-// Looks in vain make the next ones rarer, by so many times at most; and while there is no plan, looks
-// may take this part of what they may take otherwise.
+// Looks in vain make the next ones rarer, by so many times at most, unless there is one at every step;
+// and while there is no plan, looks may take this part of what they may take otherwise.
 constexpr int kMaxDoublings = 6;
 constexpr double kVainPart = 0.2;
 
@@ -46,16 +46,20 @@ class IntervalSelector::Chooser final : public RequestLayers {
     if (!selector_.time_.allows(expected, part) && !selector_.promises_much(request_, selector_.time_)) {
       return;
     }
+    const size_t n_text = request_.text().size();
     const size_t oldest = sizes_[static_cast<size_t>(n_steps_) % kRecentSteps];
+    const RecentText recent{.n_tokens = n_text - oldest, .n_new = n_text - std::max(oldest, n_seen_)};
     const Stopwatch watch;
     bool has_looked = false;
-    in_free_cells([&] { has_looked = selector_.look(request_, request_.text().size() - oldest); });
+    in_free_cells([&] { has_looked = selector_.look(request_, recent); });
+    n_seen_ = n_text;
     selector_.last_look_seconds_ = watch.seconds();
     selector_.time_.use(watch.seconds());
     const bool is_vain = !has_looked || !selector_.plan(static_cast<int>(request_.text().size()));
     selector_.n_vain_ = is_vain ? std::min(selector_.n_vain_ + 1, kMaxDoublings) : 0;
-    selector_.n_pause_ = is_vain ? selector_.options_.interval << selector_.n_vain_ : 0;
-    n_until_look_ = n_steps_ + selector_.options_.interval;
+    const int interval = selector_.options_.interval;
+    selector_.n_pause_ = is_vain && interval > 1 ? interval << selector_.n_vain_ : 0;
+    n_until_look_ = n_steps_ + interval;
   }
 
   IntervalSelector& selector_;
@@ -63,6 +67,7 @@ class IntervalSelector::Chooser final : public RequestLayers {
   int n_steps_ = 0;
   int n_until_look_ = kFirstLook;
   std::array<size_t, kRecentSteps> sizes_{};  // of the text at the last steps
+  size_t n_seen_ = 0;                         // of the text at the last look
 };
 
 std::unique_ptr<RequestLayers> IntervalSelector::begin(const RequestView& request) {

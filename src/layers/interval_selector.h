@@ -18,6 +18,12 @@ struct IntervalOptions {
   void describe(OptionVisitor& visitor);
 };
 
+// Tokens at the end of a text.
+struct RecentText {
+  size_t n_tokens = 0;  // that came with the last few steps
+  size_t n_new = 0;     // those of them that came since the last look
+};
+
 class IntervalSelector : public LayerSelector {
  public:
   std::unique_ptr<RequestLayers> begin(const RequestView& request) final;
@@ -29,9 +35,9 @@ class IntervalSelector : public LayerSelector {
         options_(options),
         time_(options.share) {}
 
-  // Looks at a request's text, of which `n_recent` tokens came with the last few steps. Runs
-  // passes. false: there is too little text. May throw Error{kContextFull}: no room now.
-  virtual bool look(const RequestView& request, size_t n_recent) = 0;
+  // Looks at a request's text. Runs passes. false: there is too little text. May throw
+  // Error{kContextFull}: no room now.
+  virtual bool look(const RequestView& request, const RecentText& recent) = 0;
   // What to draft with behind `n_context` tokens, after what was seen, if anything was.
   virtual std::optional<DraftPlan> plan(int n_context) = 0;
   virtual void observe(const ChainOutcome& /*outcome*/) {}

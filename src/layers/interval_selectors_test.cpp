@@ -105,6 +105,25 @@ TEST_F(IntervalSelectors, KnapSpecStopsWhenItsDraftsFail) {
   EXPECT_FALSE(chooser->plan());
 }
 
+TEST_F(IntervalSelectors, KnapSpecAsPublishedLeavesLengthsToTheThreshold) {
+  const WrittenText text(*executor_, 1.0f, 120);
+  const KnapSpecOptions published{.when = kNoLimit, .branches = 0, .check = 0, .adapt = false};
+  const auto selector = make_knapspec(published, {*executor_, costs_});
+  plan_after(*selector, text, 8);
+  const auto chooser = selector->begin(text);
+  for (int i = 0; i < 100; ++i) chooser->observe({.n_tested = 1, .n_agreed = 0});
+  const auto plan = chooser->plan();
+  ASSERT_TRUE(plan.has_value());
+  EXPECT_EQ(plan->max_tokens, DraftPlan{.layers = plan->layers}.max_tokens);
+  EXPECT_FALSE(plan->layers.is_full());
+  // Where all blocks are the best choice, it does not draft with them.
+  Calibration every_row = test::planted_costs();
+  every_row.curve = CostCurve({{.n_rows = 1, .seconds = 26, .seconds_per_token = 0},
+                               {.n_rows = 2, .seconds = 52, .seconds_per_token = 0}});
+  const PassCosts dear(every_row);
+  EXPECT_FALSE(plan_after(*make_knapspec(published, {*executor_, dear}), text, 8));
+}
+
 TEST_F(IntervalSelectors, KnapSpecGoesOnWithWhatItChoseBefore) {
   const WrittenText text(*executor_, 1.0f, 120);
   const auto first = make_knapspec({.when = kNoLimit}, {*executor_, costs_});
@@ -153,6 +172,24 @@ TEST_F(IntervalSelectors, DelLeavesTheModelEarlyOrNotAtAll) {
   if (!plan) return;
   EXPECT_EQ(plan->layers, LayerSet::first_blocks(kPlantedLayers, plan->layers.n_running()));
   EXPECT_EQ(plan->layers.n_running() % 2, 0);
+}
+
+TEST_F(IntervalSelectors, DelLooksAtEveryTokenOnceIfItIsToldTo) {
+  const WrittenText text(*executor_, 1.0f, 60);
+  const auto selector =
+      make_del({.when = {.interval = 1, .share = 1.0}, .window = 64}, {*executor_, costs_});
+  GrowingText request(text, text.text().size() - 30);
+  const auto chooser = selector->begin(request);
+  for (int i = 0; i < 20; ++i) {
+    const int64_t before = executor_->n_passes();
+    chooser->plan();
+    EXPECT_EQ(executor_->n_passes() > before, i >= 6) << i;
+    request.grow();
+  }
+  chooser->plan();
+  const int64_t before = executor_->n_passes();
+  chooser->plan();
+  EXPECT_EQ(executor_->n_passes(), before) << "there is nothing new";
 }
 
 TEST_F(IntervalSelectors, LookingTakesItsShareOfTheTimeAtMost) {

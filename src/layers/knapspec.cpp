@@ -45,6 +45,8 @@ void KnapSpecOptions::describe(OptionVisitor& visitor) {
   visitor.visit({"branches", "Branches of the dynamic programme (0: all)"}, branches, {0, 4096});
   visitor.visit({"window", "Tokens it looks at, of the last verifications"}, window, {1, 64});
   visitor.visit({"check", "Tokens to compare the best sets on (0: as published)"}, check, {0, 256});
+  visitor.visit({"adapt", "Let lengths of drafts follow what becomes of them (false: as published)"},
+                adapt);
 }
 
 BlockWeights block_weights(const PassCosts& costs, int n_layers, int n_context) {
@@ -116,9 +118,10 @@ class KnapSpecSelector final : public IntervalSelector {
   }
 
  private:
-  bool look(const RequestView& request, size_t n_recent) override;
+  bool look(const RequestView& request, const RecentText& recent) override;
   std::optional<DraftPlan> plan(int n_context) override {
     if (!chosen_) return std::nullopt;
+    if (!options_.adapt) return as_published();
     const int n_tokens = best(*chosen_, n_context, {.margin = kMargin}).n_tokens;
     if (n_tokens == 0) return std::nullopt;
     return DraftPlan{.layers = chosen_->layers, .max_tokens = n_tokens, .agreement = chosen_->chance()};
@@ -136,6 +139,11 @@ class KnapSpecSelector final : public IntervalSelector {
     return idle_blocks_.promises_much(request, time);
   }
 
+  // As long as the drafter's threshold lets them be; all blocks are no draft.
+  std::optional<DraftPlan> as_published() const {
+    if (chosen_->layers.is_full()) return std::nullopt;
+    return DraftPlan{.layers = chosen_->layers, .agreement = chosen_->chance()};
+  }
   DraftValue best(const Chosen& chosen, int n_context, const DraftLengths& lengths = {}) const {
     const double seconds = costs_.pass_with(chosen.layers, n_context);
     return best_draft(costs_, chosen.chance(), seconds, n_context, lengths);
@@ -156,10 +164,10 @@ class KnapSpecSelector final : public IntervalSelector {
   std::optional<Chosen> chosen_;  // nullopt: nothing yet
 };
 
-bool KnapSpecSelector::look(const RequestView& request, size_t n_recent) {
+bool KnapSpecSelector::look(const RequestView& request, const RecentText& recent) {
   const size_t n_text = request.text().size();
   const auto n_context = static_cast<int>(n_text);
-  const size_t n = std::min({n_recent, static_cast<size_t>(options_.window), n_text - 1});
+  const size_t n = std::min({recent.n_tokens, static_cast<size_t>(options_.window), n_text - 1});
   if (n == 0) return false;
   TextBlockStates states(executor_, request, n_text, n);
   const auto value = [&](const Chosen& chosen) { return best(chosen, n_context).tokens_per_second; };

@@ -10,9 +10,9 @@
 // Where this differs from the published program: agreement on five verifications' tokens says
 // little (most sets have all of them right), so the best trades (knapsack.h) are compared on
 // the last `check` tokens, in windows as long as drafts are; drafts then count too, and change the
-// length of the next ones. The programme is kept to `branches` branches of `window` tokens (0: no
-// limit), and its time to a share of the requests'. `cap` is the share of the weight that may be left
-// out: the authors' is a half.
+// length of the next ones (`adapt`; without it drafts end where the drafter's threshold says so). The
+// programme is kept to `branches` branches of `window` tokens (0: no limit), and its time to a share of
+// the requests'. `cap` is the share of the weight that may be left out: the authors' is a half.
 #pragma once
 
 #include <memory>
@@ -30,6 +30,7 @@ struct KnapSpecOptions {
   int branches = 8;         // 0: all
   int window = 4;           // of the last verifications, at most
   int check = 64;           // tokens that the best sets are compared on; 0: as published
+  bool adapt = true;        // lengths of drafts, to what becomes of them; false: as published
 
   void describe(OptionVisitor& visitor);
 };

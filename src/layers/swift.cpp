@@ -58,7 +58,7 @@ SubsetSearch restore_search(const Json& state, const std::filesystem::path& path
 
 // The share that was left out at last, if that was less than is asked for.
 SwiftOptions with_kept_skip(SwiftOptions options) {
-  const auto state = is_published(options) ? kept_state(options) : std::nullopt;
+  const auto state = is_published(options) && options.adapt ? kept_state(options) : std::nullopt;
   if (state && state->value("skip", Json()) == kLessSkip)
     options.skip = std::min(options.skip, kLessSkip);
   return options;
@@ -86,6 +86,7 @@ SubsetSearch make_search(const SwiftOptions& options, const Model& model,
 void SwiftOptions::describe(OptionVisitor& visitor) {
   visitor.visit({"search", "How candidates are found"}, search, kSearches);
   visitor.visit({"skip", "Share of the blocks left out, as published"}, skip, {0.0, 0.9});
+  visitor.visit({"adapt", "Leave out less where few drafts are taken, as published"}, adapt);
   visitor.visit({"window", "Tokens that candidates are tried on"}, window, {4, 256});
   visitor.visit({"share", "Share of the time that the search may take (1: no limit)"}, share,
                 {0.0, 1.0});
@@ -104,8 +105,8 @@ class SwiftSelector::Chooser final : public RequestLayers {
   std::optional<DraftPlan> plan() override {
     selector_.time_.begin_step(std::exchange(is_first_step_, false));
     const size_t n_text = tokens_.request->text().size();
-    const bool has_window = tokens_.end > static_cast<size_t>(selector_.options_.window) + 1;
-    if (is_published(selector_.options_) || !has_window || n_text > tokens_.end + kSameWindow) {
+    const bool is_stale = !selector_.has_window(tokens_) || n_text > tokens_.end + kSameWindow;
+    if (is_published(selector_.options_) || is_stale) {
       tokens_ = {.request = tokens_.request, .end = n_text};
     }
     selector_.try_candidate(tokens_);
@@ -155,7 +156,7 @@ void SwiftSelector::keep_state() {
 
 // Sets of another size score otherwise: the search begins anew.
 void SwiftSelector::observe(const ChainOutcome& outcome) {
-  if (!is_published(options_) || options_.skip <= kLessSkip) return;
+  if (!is_published(options_) || !options_.adapt || options_.skip <= kLessSkip) return;
   drafted_.n_tested += outcome.n_tested;
   drafted_.n_agreed += outcome.n_agreed;
   if (drafted_.n_tested < kEnoughTested) return;
@@ -171,6 +172,9 @@ void SwiftSelector::observe(const ChainOutcome& outcome) {
 
 std::optional<LayerSet> SwiftSelector::best() const {
   const auto& found = search_.best();
+  if (is_published(options_) && !found) {
+    return uniform_layers(resources_.executor.model().config().n_layers, options_.skip);
+  }
   if (!found || (!is_published(options_) && found->score <= 1)) return std::nullopt;
   return layers_without(found->set);
 }
@@ -228,11 +232,14 @@ bool SwiftSelector::has_time(const RequestView& request) {
   return time_.allows(seconds) || idle_blocks_.promises_much(request, time_);
 }
 
+bool SwiftSelector::has_window(const Tokens& tokens) const {
+  const size_t n_before = is_published(options_) ? tokens.request->n_prompt() : 0;
+  return tokens.end > n_before + static_cast<size_t>(options_.window) + 1;
+}
+
 void SwiftSelector::try_candidate(Tokens& tokens) {
   const RequestView& request = *tokens.request;
-  if (search_.ended() || tokens.end <= static_cast<size_t>(options_.window) + 1 || !has_time(request)) {
-    return;
-  }
+  if (search_.ended() || !has_window(tokens) || !has_time(request)) return;
   if (!has_begun_) begin_search(tokens);
   const Stopwatch watch;
   const LayerSet layers = layers_without(search_.propose());

@@ -5,15 +5,15 @@
 // far drafts, and stays with the engine from request to request.
 //
 // As published (`search` = "published") a candidate is a random set of a fixed share of the
-// blocks, every 25th from a Gaussian process, and agreement alone is its score; where fewer than
-// seven in ten drafted tokens are taken, the share becomes 0.4, as the paper's footnote has it and
-// its code has not. By default
-// ("neighbour") it is a small change of the best set, of any size, and its score is the
-// expected tokens per second: agreement against what drafting with it costs
-// (cost/draft_value.h). Then plain decoding is among the choices, and is what comes of a
-// model that can do without none of its blocks. It begins with the best of what KnapSpec's
-// programme gives with a few branches (knapspec.h): small changes of the whole model would lead
-// there too, but take hundreds of candidates.
+// blocks, every 25th from a Gaussian process, and agreement alone is its score, on tokens of the
+// answer, not of the prompt; until there are enough of them, blocks spread evenly are left out. Where
+// fewer than seven in ten drafted tokens are taken, the share becomes 0.4 (`adapt`), as the paper's
+// footnote has it and its code has not. By default ("neighbour") it is a small change of the best set,
+// of any size, and its score is the expected tokens per second: agreement against what drafting with it
+// costs (cost/draft_value.h). Then plain decoding is among the choices, and is what comes of a model
+// that can do without none of its blocks. It begins with the best of what KnapSpec's programme gives
+// with a few branches (knapspec.h): small changes of the whole model would lead there too, but take
+// hundreds of candidates.
 //
 // Where the published code scores all candidates on the first tokens of an answer, which soon
 // are stale, its paper says the latest, and so does this. By default a request's candidates
@@ -41,6 +41,7 @@ namespace forerun {
 struct SwiftOptions {
   std::string search = "neighbour";  // or "published"
   double skip = 0.45;                // share of the blocks left out, as published
+  bool adapt = true;                 // to a smaller share where few drafts are taken, as published
   int window = 32;                   // tokens that candidates are tried on
   double share = 0.03;               // of the time, for the search; 1: no limit
   int max_candidates = 1000;
@@ -60,7 +61,7 @@ class SwiftSelector final : public LayerSelector {
 
   std::unique_ptr<RequestLayers> begin(const RequestView& request) override;
 
-  // The best set so far; nullopt: not to draft.
+  // The best set so far; nullopt: not to draft. As published, the even one before any was tried.
   std::optional<LayerSet> best() const;
   double skip() const { return options_.skip; }  // the share of the blocks left out, as published
   const SubsetSearch& search() const { return search_; }
@@ -75,6 +76,7 @@ class SwiftSelector final : public LayerSelector {
     std::vector<TokenId> model_tokens = {};  // of the model, where these are the prompt's
     bool has_model_tokens = false;           // it was asked for them
   };
+  bool has_window(const Tokens& tokens) const;
   // Tries a candidate, if there are enough tokens and there is time for it.
   void try_candidate(Tokens& tokens);
   std::optional<double> agreement(Tokens& tokens, const LayerSet& layers);

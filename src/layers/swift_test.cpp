@@ -79,6 +79,28 @@ TEST_F(SwiftTest, LeavesOutLessWhereDraftsAreNotTaken) {
   EXPECT_EQ(free.skip(), 0.5) << "its sets are of any size";
 }
 
+TEST_F(SwiftTest, LeavesOutAsMuchAsItIsToldTo) {
+  const WrittenText text(*executor_, 1.0f, 60);
+  SwiftSelector selector({.search = "published", .skip = 0.5, .adapt = false, .share = 1},
+                         {*executor_, costs_});
+  const auto chooser = selector.begin(text);
+  for (int i = 0; i < 40; ++i) chooser->observe({.n_tested = 9, .n_agreed = 1, .n_drafted = 9});
+  EXPECT_EQ(selector.skip(), 0.5);
+}
+
+TEST_F(SwiftTest, AsPublishedSpreadsBlocksUntilThereIsAnAnswerToTryThemOn) {
+  const SwiftOptions options{.search = "published", .skip = 0.25, .share = 1};
+  const std::vector<TokenId> prompt(60, TokenId{7});
+  for (const int n_answer : {10, 40}) {
+    const WrittenText text(*executor_, 1.0f, n_answer, prompt);
+    SwiftSelector selector(options, {*executor_, costs_});
+    const auto chooser = selector.begin(text);
+    EXPECT_EQ(chooser->plan().value().layers, uniform_layers(test::kPlantedLayers, 0.25));
+    EXPECT_EQ(selector.search().n_scores(), n_answer > options.window + 1 ? 1 : 0);
+    executor_->cells().remove(text.sequence());
+  }
+}
+
 // Prompts are nothing that the model would say.
 TEST_F(SwiftTest, AgreementOnPromptsIsWithTheModelsOwnWords) {
   std::vector<TokenId> prompt;
