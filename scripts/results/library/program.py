@@ -21,19 +21,20 @@ class Program:
         for job in range(jobs):
             self.cores.put(cores[job * threads : (job + 1) * threads] or cores)
 
-    def run(self, *arguments: object, model: str | None = None) -> str:
+    def run(self, *arguments: object, model: str | None = None, cache: Path | None = None) -> str:
         """What it prints. Without a model, for commands that know neither models nor threads.
 
-        Nothing of an earlier run is known to it: neither costs nor what was learnt of drafts.
+        Nothing of an earlier run is known to it, neither costs nor what was learnt of drafts, unless it is in
+        the folder `cache`.
         """
         cores = self.cores.get()
         with_model = ["-m", model, "-t", str(self.threads)] if model else []
         command = [self.path, *map(str, arguments), *with_model]
         print(" ".join(command), file=sys.stderr)
         try:
-            with tempfile.TemporaryDirectory() as cache:
+            with tempfile.TemporaryDirectory() as empty:
                 done = subprocess.run(
-                    command, capture_output=True, text=True, env={**os.environ, "XDG_CACHE_HOME": cache},
+                    command, capture_output=True, text=True, env={**os.environ, "XDG_CACHE_HOME": str(cache or empty)},
                     preexec_fn=lambda: os.sched_setaffinity(0, cores),
                 )  # fmt: skip
         finally:
@@ -42,9 +43,9 @@ class Program:
             raise ProgramFailed(f"{' '.join(command)}: {done.stderr.strip()}")
         return done.stdout
 
-    def json(self, *arguments: object, model: str | None = None) -> dict:
+    def json(self, *arguments: object, model: str | None = None, cache: Path | None = None) -> dict:
         """What it prints as JSON."""
-        return json.loads(self.run(*arguments, "--json", model=model))
+        return json.loads(self.run(*arguments, "--json", model=model, cache=cache))
 
     def bench_spec(self, *arguments: object, model: str) -> dict:
         """What `bench spec` writes about its methods."""
