@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 import json
 import re
+import shutil
 from collections import defaultdict
 from hashlib import sha256
 from pathlib import Path
@@ -14,6 +15,7 @@ from library.page import Measurement, Page, Written, how_measured, span
 from library.setup import Setup, digest, read_prompts, write_prompts
 
 CHARACTERS_PER_TOKEN = 4.5
+COSTS = "calibration.json"
 OF_SEARCHES = ("n_layers", "method", "objective", "speedup", "texts", "tokens", "candidates", "seconds", "skipped",
                "skipped_attention", "skipped_mlp", "planted", "planted_speedup", "best_so_far")  # fmt: skip
 
@@ -56,9 +58,9 @@ class Layers(Page):
         ]
         calibration = Measurement(
             "calibration", without_sizes(setup, model=DEEP),
-            lambda: {"points": setup.program.json("calibrate", model=setup.model(DEEP))["points"]},
+            lambda: {"points": json.loads((costs(setup, DEEP) / COSTS).read_text())["points"]},
         )  # fmt: skip
-        return [*contexts, *searches, *benches, calibration]
+        return [calibration, *contexts, *searches, *benches]
 
     def write(self, files: dict[str, dict]) -> Written:
         benches = [files[name] for name in BENCHES if name in files]
@@ -92,13 +94,25 @@ def search_identity(setup: Setup, search: Search) -> dict:
     return without_sizes(setup, model=search.model, flags=search_flags(setup, search))
 
 
+def costs(setup: Setup, model: str) -> Path:
+    """The folder in which searches find what passes cost: the same for all, so that sets can be compared."""
+
+    def make(folder: Path) -> None:
+        with setup.empty_folder() as partial:
+            report = setup.program.json("calibrate", model=setup.model(model), cache=partial)
+            (partial / COSTS).write_text(json.dumps(report))
+            shutil.copytree(partial, folder)
+
+    return setup.artefact(f"costs-{model}", make)
+
+
 def run_search(setup: Setup, name: str, model: str, prompts: Path, flags: list[object]) -> Path:
     """The file of layers that comes of it, with what the command says in a field of its own."""
 
     def make(path: Path) -> None:
         partial = path.with_suffix(".partial")
         command = ["layers", "search", "--prompts", prompts, "-o", partial, *flags]
-        report = setup.program.json(*command, model=setup.model(model))
+        report = setup.program.json(*command, model=setup.model(model), cache=costs(setup, model))
         partial.write_text(json.dumps({**json.loads(partial.read_text()), "report": report}))
         partial.replace(path)
 
