@@ -2,6 +2,7 @@
 
 import importlib
 import json
+import os
 import re
 import shlex
 import sys
@@ -10,6 +11,7 @@ import unittest
 from contextlib import redirect_stderr, redirect_stdout
 from io import StringIO
 from pathlib import Path
+from unittest import mock
 
 from program import PROGRAM, model
 
@@ -45,14 +47,15 @@ class Pages(unittest.TestCase):
         prompts = folder / "prompts.jsonl"
         prompts.write_text("".join(json.dumps(prompt) + "\n" for prompt in PROMPTS))
         arguments = ["--quick", "--prompts", prompts, "--program", PROGRAM, "--model", f"*={model('tiny-llama')}",
-                     "--output", folder / "raw"]  # fmt: skip
+                     "--model", f"smollm2-draft={model('tiny-llama-q8_0')}", "--output", folder / "raw"]  # fmt: skip
         if page.name == "speculation":
             server = folder / "llama-server"
             server.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -B {shlex.quote(str(FAKE_SERVER))} "$@"\n')
             server.chmod(0o755)
             arguments += ["--llama-server", server]
         log = StringIO()
-        with redirect_stdout(log), redirect_stderr(log):
+        server_state = mock.patch.dict(os.environ, FAKE_FOLDER=str(folder))
+        with redirect_stdout(log), redirect_stderr(log), server_state:
             page.main(list(map(str, arguments)))
         text = (folder / f"{page.name}.md").read_text()
         self.assertNotIn("nan", text)
