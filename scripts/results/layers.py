@@ -16,6 +16,7 @@ from library.setup import Setup, digest, read_prompts, write_prompts
 
 CHARACTERS_PER_TOKEN = 4.5
 COSTS = "calibration.json"
+LONGEST = ("swift-ablation", "skip-searched")
 OF_SEARCHES = ("n_layers", "method", "objective", "speedup", "texts", "tokens", "candidates", "seconds", "skipped",
                "skipped_attention", "skipped_mlp", "planted", "planted_speedup", "best_so_far")  # fmt: skip
 
@@ -33,7 +34,7 @@ class Layers(Page):
     def add_options(self, parser) -> None:
         parser.set_defaults(n_prompts=12, tokens=64)
         parser.add_argument("--texts", type=int, default=4, help="prompts that searches use")
-        parser.add_argument("--candidates", type=int, default=100, help="of searches, at most")
+        parser.add_argument("--candidates", type=int, default=60, help="of searches, at most")
         parser.add_argument(
             "--contexts", type=lambda text: [int(n) for n in text.split(",")],
             default=[512, 1024, 2048, 4096, 8192, 16384], help="tokens of long texts",
@@ -41,10 +42,10 @@ class Layers(Page):
 
     def measurements(self, setup: Setup) -> list[Measurement]:
         """What takes longest comes first."""
-        contexts = [
-            measurement for n in sorted(setup.options.contexts, reverse=True) for measurement in of_context(setup, n)
-        ]
-        searches = [
+        lengths = sorted(setup.options.contexts, reverse=True)
+        contexts = [of_context(setup, n) for n in lengths]
+        searches = [of_long_search(setup, n) for n in lengths]
+        searches += [
             Measurement(
                 choices.search_file(name),
                 search_identity(setup, SEARCHES[name]),
@@ -60,7 +61,8 @@ class Layers(Page):
             "calibration", without_sizes(setup, model=DEEP),
             lambda: {"points": json.loads((costs(setup, DEEP) / COSTS).read_text())["points"]},
         )  # fmt: skip
-        return [calibration, *contexts, *searches, *benches]
+        first = [bench for bench in benches if bench.name in LONGEST]
+        return [calibration, *contexts, *first, *searches, *(bench for bench in benches if bench not in first)]
 
     def write(self, files: dict[str, dict]) -> Written:
         benches = [files[name] for name in BENCHES if name in files]
@@ -191,13 +193,14 @@ def by_name(result: dict, specs: dict[str, str]) -> dict:
 # ---- Long texts ----
 
 
-def of_context(setup: Setup, n_tokens: int) -> tuple[Measurement, Measurement]:
+def of_context(setup: Setup, n_tokens: int) -> Measurement:
+    identity = without_sizes(setup, model=DEEP, context=n_tokens, methods=list(CONTEXT_METHODS))
+    return Measurement(f"context-{n_tokens}", identity, lambda: bench_context(setup, n_tokens))
+
+
+def of_long_search(setup: Setup, n_tokens: int) -> Measurement:
     identity = without_sizes(setup, model=DEEP, context=n_tokens)
-    methods = {"methods": list(CONTEXT_METHODS)}
-    return (
-        Measurement(f"context-{n_tokens}", identity | methods, lambda: bench_context(setup, n_tokens)),
-        Measurement(f"search-context-{n_tokens}", identity, lambda: {"found": search_context(setup, n_tokens)}),
-    )
+    return Measurement(f"search-context-{n_tokens}", identity, lambda: {"found": search_context(setup, n_tokens)})
 
 
 def long_prompt(setup: Setup, n_tokens: int) -> Path:
@@ -214,7 +217,7 @@ def long_prompt(setup: Setup, n_tokens: int) -> Path:
 def search_context(setup: Setup, n_tokens: int) -> dict:
     """What can be left out behind so many tokens."""
     prompts = long_prompt(setup, n_tokens)
-    flags = ["--context", n_tokens, "--texts", 1, "--tokens", 64]
+    flags = ["--context", n_tokens, "--texts", 1, "--tokens", 64, "--candidates", 24]
     return slim_search(run_search(setup, f"search-{prompts.stem}", DEEP, prompts, flags))
 
 
