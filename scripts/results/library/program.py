@@ -47,9 +47,9 @@ class Program:
         """What it prints as JSON."""
         return json.loads(self.run(*arguments, "--json", model=model, cache=cache))
 
-    def bench_spec(self, *arguments: object, model: str) -> dict:
+    def bench_spec(self, *arguments: object, model: str, cache: Path | None = None) -> dict:
         """What `bench spec` writes about its methods."""
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "bench.json"
-            self.run("bench", "spec", *arguments, "--json", path, model=model)
+            self.run("bench", "spec", *arguments, "--json", path, model=model, cache=cache)
             return json.loads(path.read_text())

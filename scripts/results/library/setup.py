@@ -59,19 +59,21 @@ class Setup:
             yield Path(folder)
 
     def bench(self, model: str, methods: list[str], *flags: object, prompts: Path | None = None,
-              n_prompts: int | None = None, tokens: int | None = None) -> dict:  # fmt: skip
+              n_prompts: int | None = None, tokens: int | None = None, cache: Path | None = None) -> dict:  # fmt: skip
         """`bench spec`'s result of each method, by name, plain decoding among them."""
-        report = self.bench_report(model, methods, *flags, prompts=prompts, n_prompts=n_prompts, tokens=tokens)
+        sizes = {"n_prompts": n_prompts, "tokens": tokens}
+        report = self.bench_report(model, methods, *flags, prompts=prompts, **sizes, cache=cache)
         return {"forerun": report["forerun"], "methods": {name: slim(result) for name, result in report["methods"].items()}}
 
     def bench_report(self, model: str, methods: list[str], *flags: object, prompts: Path | None = None,
-                     n_prompts: int | None = None, tokens: int | None = None) -> dict:  # fmt: skip
+                     n_prompts: int | None = None, tokens: int | None = None,
+                     cache: Path | None = None) -> dict:  # fmt: skip
         """All that `bench spec` writes."""
         options = self.options
         return self.program.bench_spec(
             "--prompts", prompts or options.prompts, "--limit", n_prompts or options.n_prompts,
             "-n", tokens or options.tokens, "--methods", ",".join(methods), "--seed", 1, *flags,
-            model=self.model(model),
+            model=self.model(model), cache=cache,
         )  # fmt: skip
 
     def split(self, key: str = "category") -> dict[str, list[dict]]:
