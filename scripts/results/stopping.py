@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 import hashlib
 import json
+import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from functools import partial
@@ -16,6 +17,7 @@ from library.stopping_settings import (
 )  # fmt: skip
 from library.stopping_tables import SECTIONS, page
 
+CALIBRATION, TIMES, TRAINED, CLASSIFIER = "calibration.json", "times.json", "trained.json", "disco.gguf"  # in folders
 BY_STEP = ("drafted_by_step", "accepted_by_step")
 
 
@@ -31,7 +33,7 @@ class Stopping(Page):
     quick = {"tokens": 24, "train": 4, "validate": 2, "parts": 1, "timed": False}
 
     def add_options(self, parser) -> None:
-        parser.set_defaults(n_prompts=24)
+        parser.set_defaults(n_prompts=24, tokens=64)
         parser.add_argument("--set", action="append", default=[], metavar="NAME=FILE", help="prompts; may come again")
         parser.add_argument("--documents", type=Path, help="a folder of texts, to be summarised")
         parser.add_argument("--train", type=int, default=100, help="prompts of a set to train on")
@@ -41,7 +43,7 @@ class Stopping(Page):
 
     def measurements(self, setup: Setup) -> list[Measurement]:
         work = Work(setup)
-        return [*work.trainings(), *work.calibrations(), *work.tunings(), *work.speeds(), *work.tests()]
+        return [*work.calibrations(), *work.trainings(), *work.tunings(), *work.speeds(), *work.tests()]
 
     def write(self, files: dict[str, dict]) -> Written:
         return page(files)
@@ -70,7 +72,7 @@ class Work:
     def calibrations(self) -> Iterator[Measurement]:
         for model in MODELS:
             identity = self.setup.identity(what="calibration", model=model)
-            yield Measurement(f"calibration-{model}", identity, partial(self.calibrate, model))
+            yield Measurement(f"calibration-{model}", identity, partial(self.calibration, model))
 
     def tunings(self) -> Iterator[Measurement]:
         for c, name in self.cases():
@@ -105,7 +107,7 @@ class Work:
         of_set = {
             "set": name,
             "of": where_from(options, name),
-            "prompts": hashlib.sha256(json.dumps(self.uses[name]).encode()).hexdigest(),
+            "prompts": key_of(self.uses[name]),
             "uses": {use: len(prompts) for use, prompts in self.uses[name].items()},
         }
         of_rules = {"comparison": c.name, **asdict(c), "tried": TRIED, "longest": LONGEST, "timed": options.timed}
@@ -113,53 +115,74 @@ class Work:
 
     # ---- Making and measuring ----
 
-    def made(self, name: str, identity: dict, make: Callable[[Path], dict]) -> Path:
-        """A JSON file of what is found out, once for an identity; `make` may leave a file beside it first."""
-        key = hashlib.sha256(json.dumps(identity).encode()).hexdigest()[:10]
-        return self.setup.artefact(f"{name}-{key}.json", lambda path: path.write_text(json.dumps(make(path))))
-
     def prompts(self, name: str, use: str, part: int = 0, parts: int = 1) -> Path:
         chosen = self.uses[name][use][part::parts]
-        key = hashlib.sha256(json.dumps(chosen).encode()).hexdigest()[:10]
-        return self.setup.artefact(f"{name}-{use}-{key}.jsonl", lambda path: write_prompts(path, chosen))
+        return self.setup.artefact(f"{name}-{use}-{key_of(chosen)}.jsonl", lambda path: write_prompts(path, chosen))
 
     def trained(self, c: Comparison, name: str) -> Path:
-        """What the program says of a classifier, which lies beside it."""
+        """The folder of a classifier, and what the program says of it."""
         options = self.setup.options
         rule = [] if options.timed else ["--threshold", 0.5, "--max-tokens", 8]
 
-        def train(path: Path) -> dict:
-            return self.setup.program.json(
+        def train(folder: Path) -> None:
+            report = self.setup.program.json(
                 "disco", "train", "--prompts", self.prompts(name, "training"), "--validation",
                 self.prompts(name, "validation"), "--tokens", options.tokens, "--temp", c.temperature, *rule,
-                "-o", path.with_suffix(".gguf"), *self.draft, model=self.setup.model(c.model),
+                "-o", folder / CLASSIFIER, *self.draft, model=self.setup.model(c.model),
             )  # fmt: skip
+            (folder / TRAINED).write_text(json.dumps(report))
 
-        return self.made(f"disco-{c.name}-{name}", self.identity(c, name, what="train"), train)
+        return self.folder(f"disco-{c.name}-{name}-{key_of(self.identity(c, name, what='train'))}", train)
 
     def training(self, c: Comparison, name: str) -> dict:
-        found = json.loads(self.trained(c, name).read_text())
+        found = json.loads((self.trained(c, name) / TRAINED).read_text())
         return {key: found[key] for key in ("examples", "f1", "threshold", "max_tokens", "seconds")}
 
     def classifier(self, c: Comparison, name: str) -> Path:
-        return self.trained(c, name).with_suffix(".gguf")
+        return self.trained(c, name) / CLASSIFIER
 
-    def calibrate(self, model: str) -> dict:
-        found = self.setup.program.json("calibrate", model=self.setup.model(model))
+    def costs(self, model: str) -> Path:
+        """The folder in which commands find what passes cost, and what `calibrate` says of it."""
+
+        def calibrate(folder: Path) -> None:
+            report = self.setup.program.json("calibrate", model=self.setup.model(model), cache=folder)
+            (folder / CALIBRATION).write_text(json.dumps(report))
+
+        return self.folder(f"costs-{model}", calibrate)
+
+    def calibration(self, model: str) -> dict:
+        found = json.loads((self.costs(model) / CALIBRATION).read_text())
         return {"points": [{key: point[key] for key in ("rows", "ms")} for point in found["points"]]}
 
-    def tuning(self, c: Comparison, name: str) -> dict:
-        """Decode times by rule and value, and plain decoding's."""
+    def validated(self, c: Comparison, name: str) -> Path:
+        """The folder of what validation prompts taught: times by threshold, and what `cost` knows of drafts."""
 
-        def tune(_: Path) -> dict:
+        def validate(folder: Path) -> None:
+            shutil.copytree(self.costs(c.model), folder, dirs_exist_ok=True)
             methods = {f"{rule} {value}": with_threshold(rule, value) for rule in c.tuned for value in TRIED[rule]}
+            methods |= with_defaults(("cost",))
             n_prompts = min(N_TIMED, len(self.uses[name]["validation"]))
-            found = self.bench(c, methods, self.prompts(name, "validation"), n_prompts)
+            found = self.bench(c, methods, self.prompts(name, "validation"), n_prompts, cache=folder)
             times = {label: decode_ms(runs) for label, runs in found["methods"].items()}
             rules = {rule: {str(value): times[f"{rule} {value}"] for value in TRIED[rule]} for rule in c.tuned}
-            return {"prompts": n_prompts, "none": times["none"], "rules": rules}
+            tuning = {"n_timed": n_prompts, "none": times["none"], "rules": rules}
+            (folder / TIMES).write_text(json.dumps(tuning))
 
-        return json.loads(self.made(f"tune-{c.name}-{name}", self.identity(c, name, what="tune"), tune).read_text())
+        return self.folder(f"validated-{c.name}-{name}-{key_of(self.identity(c, name, what='tune'))}", validate)
+
+    def tuning(self, c: Comparison, name: str) -> dict:
+        """Decode times by rule and threshold, and plain decoding's."""
+        return json.loads((self.validated(c, name) / TIMES).read_text())
+
+    def folder(self, name: str, fill: Callable[[Path], None]) -> Path:
+        """Whole, or not there."""
+
+        def make(path: Path) -> None:
+            with self.setup.empty_folder() as partial:
+                fill(partial)
+                shutil.copytree(partial, path)
+
+        return self.setup.artefact(name, make)
 
     def test(self, c: Comparison, by: Comparison, name: str, on: str) -> dict:
         """How well the classifier of a set does on another."""
@@ -174,7 +197,7 @@ class Work:
         classifiers |= {disco(of): self.classifier(c, of) for of in self.sets if c.others}
         if c.greedy:
             classifiers[disco(name, greedy=True)] = self.classifier(COMPARISONS[c.greedy], name)
-        chosen = {rule: fastest(times) for rule, times in self.tuning(c, name)["rules"].items()} if c.tuned else {}
+        chosen = {rule: fastest(times) for rule, times in self.tuning(c, name)["rules"].items()}
         methods = {
             **fixed(c.lengths),
             **{label: with_classifier(file) for label, file in classifiers.items()},
@@ -183,20 +206,27 @@ class Work:
             **ORACLE,
         }
         prompts = self.prompts(name, "test", part, self.setup.options.parts)
-        found = self.bench(c, methods, prompts, self.setup.options.n_prompts)
+        with self.setup.empty_folder() as known:
+            shutil.copytree(self.validated(c, name), known, dirs_exist_ok=True)
+            found = self.bench(c, methods, prompts, self.setup.options.n_prompts, cache=known)
         keep_steps = (disco(name), "cost", "oracle")
         runs = {label: [slim(run, label in keep_steps) for run in runs] for label, runs in found["methods"].items()}
         return {"chosen": chosen, "draft_ms": found["draft_ms"], "methods": runs}
 
-    def bench(self, c: Comparison, methods: Methods, prompts: Path, n_prompts: int) -> dict:
+    def bench(self, c: Comparison, methods: Methods, prompts: Path, n_prompts: int, cache: Path) -> dict:
         """The runs of each rule, and what a drafted token took with the longest drafts of a fixed length."""
         flags = ["--temp", c.temperature, "--steps", *self.draft]
-        report = self.setup.bench(c.model, list(methods.values()), *flags, prompts=prompts, n_prompts=n_prompts)
+        where = {"prompts": prompts, "n_prompts": n_prompts, "cache": cache}
+        report = self.setup.bench(c.model, list(methods.values()), *flags, **where)
         found = {label: report["methods"][method] for label, method in {"none": "none", **methods}.items()}
         # Of these, reading prompts is the least part.
         longest = found.get(f"fixed {max(c.lengths)}", {"drafted": 0})
         draft_ms = draft_step_ms(longest) if longest["drafted"] else None
         return {"methods": {label: result["runs"] for label, result in found.items()}, "draft_ms": draft_ms}
+
+
+def key_of(value: object) -> str:
+    return hashlib.sha256(json.dumps(value).encode()).hexdigest()[:16]
 
 
 def slim(run: dict, with_steps: bool) -> dict:

@@ -170,16 +170,18 @@ class Measurements(unittest.TestCase):
         arguments = ["--quick", "--prompts", prompts, "--model", "*=m.gguf", "--output", self.folder / "raw"]
         self.setup_ = Setup(Stopping().parse(list(map(str, arguments))), work=self.folder / "work")
         self.benched: list[list[str]] = []
+        self.known: list[set[str]] = []
         self.asked: list[tuple] = []
         self.setup_.program = mock.Mock()
         self.setup_.program.json.side_effect = self.say
         self.setup_.bench = self.bench
 
-    def say(self, *arguments: object, model: str) -> dict:
+    def say(self, *arguments: object, model: str, cache: Path | None = None) -> dict:
         self.asked.append(tuple(map(str, arguments)))
         return SAID
 
-    def bench(self, model: str, methods: list[str], *flags: object, prompts: Path, n_prompts: int) -> dict:
+    def bench(self, model: str, methods: list[str], *flags: object, prompts: Path, n_prompts: int, cache: Path) -> dict:
+        self.known.append({path.name for path in cache.iterdir()})
         self.benched.append(methods)
         ms = {method: 10.0 + i for i, method in enumerate(["none", *methods])}
         return {"methods": {m: {"runs": [run(t)] * 2, "drafted": 3, "draft_share": 0.5} for m, t in ms.items()}}
@@ -207,6 +209,7 @@ class Measurements(unittest.TestCase):
         # The first of the times above are the least.
         self.assertEqual(file["chosen"], {"confidence": 0.2, "perplexity": 1.2})
         self.assertIn("draft:lookahead=confidence:lookahead-threshold=0.2:tokens=16", self.benched[-1])
+        self.assertEqual(self.known[-2:], [{"calibration.json"}, {"calibration.json", "times.json"}])
         self.assertIn("drafted_by_step", file["methods"]["oracle"][0])
         self.assertNotIn("drafted_by_step", file["methods"]["fixed 5"][0])
 

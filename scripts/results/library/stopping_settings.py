@@ -19,7 +19,7 @@ TEMPERATURE = 0.8
 TRIED = {"confidence": (0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8), "perplexity": (1.2, 1.5, 2.0, 3.0)}
 OPTIONS = {"confidence": "lookahead-threshold", "perplexity": "lookahead-perplexity"}
 DEFAULTS = {"confidence": 0.4, "perplexity": 1.5}
-N_TIMED = 24  # validation prompts that thresholds are chosen on: as many as `disco train` times
+N_TIMED = 16  # validation prompts that thresholds are chosen on
 
 Prompts = list[dict]
 Methods = dict[str, str]  # by what the page calls a rule, how `bench spec` is told of it

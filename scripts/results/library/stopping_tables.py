@@ -34,7 +34,7 @@ def page(files: dict[str, dict]) -> Written:
     lines = [*head(files), *section(SUMMARY, summary_text(found.speeds), summary_table(found.speeds))]
     lines += oracle_section(found.speeds, plots)
     lines += fixed_section(found.speeds, plots)
-    lines += section(TUNED, tuning_text(), tuning_table(found))
+    lines += section(TUNED, tuning_text(found.tunings), tuning_table(found))
     for name, title in SPEEDS.items():
         lines += speed_section(title, COMPARISONS[name], found.speeds[name], plots)
         if name == "sampled":
@@ -62,9 +62,10 @@ def head(files: dict[str, dict]) -> list[str]:
         f"Of each, {span(uses, 'test')} are for speeds, {span(uses, 'validation')} validate, and classifiers are",
         f"trained on {span(uses, 'training')} others; the paper has 80, 80 and 374 to 500.",
         "",
-        f"Speeds of a set are measured in {span(speeds, 'parts')} parts. In each, rules take turns prompt by prompt,",
-        "and what they learn on the way (`cost`, `adaptive`, `roc`) begins anew. *Speedup* is the decode time of plain",
-        "decoding over the rule's, which has all that the draft model does, reading the prompt too; in brackets where",
+        f"Speeds of a set are measured in {span(speeds, 'parts')} parts. In each, rules take turns prompt by prompt. `cost`",
+        "begins with what it learnt on the validation prompts, `adaptive` and `roc` with their defaults. (Where nothing is",
+        "known of a draft model, `cost` lets it draft little at first.) *Speedup* is the decode time of plain decoding over",
+        "the rule's, which has all that the draft model does, reading the prompt too; in brackets where",
         "95 % of resampled sets of prompts lie. *Best fixed* is the length that turned out best on these very prompts:",
         "what a user would choose who knew how it ends. (The paper's was chosen on validation prompts.) Drafts of all",
         f"other rules have at most {LONGEST} tokens, but for the oracle's, which have no limit, and DISCO's, whose",
@@ -86,7 +87,7 @@ def summary_text(speeds: dict[str, dict[str, Rules]]) -> list[str]:
     return paragraph(
         f"Greedily, DISCO's classifier is {low_to_high(over)} times as fast as the best fixed length (in the paper",
         f"{paper.OVER_BEST}), and reaches {low_to_high(of_oracle)} of the oracle's speed (in the paper",
-        f"{paper.OF_ORACLE}). `cost`, which needs no training, is {low_to_high(cost)} times as fast as the classifier.",
+        f"{paper.OF_ORACLE}). `cost`, which is not trained beforehand but learns while it drafts, is {low_to_high(cost)} times as fast as the classifier.",
         f"{n_same:,} of {len(drafted):,} texts of all rules are plain decoding's, token for token.",
     )
 
@@ -96,11 +97,12 @@ def low_to_high(numbers: list[float]) -> str:
     return low if low == high else f"{low} to {high}"
 
 
-def tuning_text() -> list[str]:
+def tuning_text(tunings: dict[str, dict[str, dict]]) -> list[str]:
+    n_timed = sorted({tuning["n_timed"] for of in tunings.values() for tuning in of.values()})
     tried = "; ".join(f"`{rule}` {', '.join(map(str, values))}" for rule, values in TRIED.items())
     return paragraph(
         "As DISCO's threshold is chosen by time on validation prompts, so are here those of the rules that have",
-        f"nothing but a threshold, on the same prompts: {tried}.",
+        f"nothing but a threshold, on {' or '.join(map(str, n_timed))} of these prompts: {tried}.",
         "(Of DISCO, seven thresholds and three lengths are timed by `forerun disco train`, in rounds that drop the",
         "slower half.) *Validation*: the speedup there with the default and with the chosen value. The other speedups",
         "are of the prompts for speeds.",
