@@ -62,14 +62,14 @@ def head(files: dict[str, dict]) -> list[str]:
         f"Of each, {span(uses, 'test')} are for speeds, {span(uses, 'validation')} validate, and classifiers are",
         f"trained on {span(uses, 'training')} others; the paper has 80, 80 and 374 to 500.",
         "",
-        f"Speeds of a set are measured in {span(speeds, 'parts')} parts. In each, rules take turns prompt by prompt. `cost`",
-        "begins with what it learnt on the validation prompts, `adaptive` and `roc` with their defaults. (Where nothing is",
-        "known of a draft model, `cost` lets it draft little at first.) *Speedup* is the decode time of plain decoding over",
-        "the rule's, which has all that the draft model does, reading the prompt too; in brackets where",
-        "95 % of resampled sets of prompts lie. *Best fixed* is the length that turned out best on these very prompts:",
-        "what a user would choose who knew how it ends. (The paper's was chosen on validation prompts.) Drafts of all",
-        f"other rules have at most {LONGEST} tokens, but for the oracle's, which have no limit, and DISCO's, whose",
-        "limit is chosen with its threshold.",
+        f"Speeds of a set are measured in {span(speeds, 'parts')} parts. In each, rules take turns prompt by prompt.",
+        "`cost` begins with what it learnt on the validation prompts, `adaptive` and `roc` with their defaults. (Where",
+        "nothing is known of a draft model, `cost` lets it draft little at first.) *Speedup* is the decode time of",
+        "plain decoding over the rule's, which has all that the draft model does, reading the prompt too; in brackets",
+        "where 95 % of resampled sets of prompts lie. *Best fixed* is the length that turned out best on these very",
+        "prompts: what a user would choose who knew how it ends. (The paper's was chosen on validation prompts.) Drafts",
+        f"of all other rules have at most {LONGEST} tokens, but for the oracle's, which have no limit, and DISCO's,",
+        "whose limit is chosen with its threshold.",
         "",
     ]
 
@@ -87,7 +87,8 @@ def summary_text(speeds: dict[str, dict[str, Rules]]) -> list[str]:
     return paragraph(
         f"Greedily, DISCO's classifier is {low_to_high(over)} times as fast as the best fixed length (in the paper",
         f"{paper.OVER_BEST}), and reaches {low_to_high(of_oracle)} of the oracle's speed (in the paper",
-        f"{paper.OF_ORACLE}). `cost`, which is not trained beforehand but learns while it drafts, is {low_to_high(cost)} times as fast as the classifier.",
+        f"{paper.OF_ORACLE}). `cost`, which is not trained beforehand but learns while it drafts, is",
+        f"{low_to_high(cost)} times as fast as the classifier.",
         f"{n_same:,} of {len(drafted):,} texts of all rules are plain decoding's, token for token.",
     )
 
