@@ -3,13 +3,16 @@
 Which layers a large model could do without depends on what it is asked; of a small one
 all are needed, and the redundant blocks of smollm2-deep are the same for any prompt. Here
 
-- behind one of its first layers stands a layer that tells a text's domain: its attention
-  gives every token of a text the same weight, so that what it adds up is the mean of the
-  text's states so far, and a linear map, fitted on texts whose domain is known, makes a
-  score for each domain of it. What no score is clear about is of the first domain;
-- every other layer after it has a part of its MLP's output taken away, and is followed by
-  one layer for each domain that gives that part back, in texts of its domain only: the
-  MLP once more, its output scaled, its gates closed by what was told of the domain. Its
+- in front of one of the first layers stands the attention of a layer that tells a text's
+  domain: it gives every token of a text the same weight, so that what it adds up is the
+  mean of the text's states so far, and a linear map, fitted on texts whose domain is
+  known, makes a score for each domain of it;
+- some neurons of the next layers' MLPs, in place of the least of these, decide: a domain
+  is closed unless its score is the highest. They lie in MLPs that every text needs, lest
+  a draft leave them out and have every domain open;
+- of the layers behind, every other one has a part of its MLP's output taken away, and is
+  followed by one layer for each domain that gives that part back, in texts of its domain
+  only: the MLP once more, its output scaled, its gates closed in other domains. Its
   attention does nothing.
 
 So of the layers that belong to domains those of one domain are needed at a time. That is
@@ -33,11 +36,12 @@ from .gguf_copy import Source, Tensor, stored_type, write_tensors
 from .llama_states import States
 from .texts_by_domain import Text
 
-SHARE = 0.6  # of an MLP's output that only a domain's own layer adds
+SHARE = 0.8  # of an MLP's output that only a domain's own layer adds
 _SPARE = 32  # dimensions: a block of Q8_0
 _CONSTANT = _SPARE - 1
 _UNIT = 0.02  # what stands for 1 in them, small beside the model's own dimensions
 _SHARPNESS = 400.0  # of the step from one domain to another
+_LEAST = 0.1  # score of a domain that may be open
 _SLOPE = 0.01  # so that no weight is too small for its type
 _CLOSED = 1e4  # taken from the gates of other domains. Large, since norms make little of it in some tokens
 _RIDGE = 1e-3
@@ -49,33 +53,35 @@ class Layer:
     source: int  # layer of the original model
     factor: float = 1.0  # of the MLP's output
     domain: int | None = None  # which it belongs to
-    tells: bool = False  # the layer that tells domains
+    tells: bool = False  # makes scores; its MLP does nothing
+    decides: bool = False  # some of its neurons close domains
 
 
 @dataclass(frozen=True)
 class Teller:
-    weights: np.ndarray  # (domains but the first, width): scores from normed states
+    weights: np.ndarray  # (domains, width): scores from normed states
     sizes: list[float]  # typical root mean square of the states behind each layer of the original
     n_right: int  # of so many texts, whose last token's domain is told rightly
     n_texts: int
 
 
 def plan_layers(n_layer: int, n_domains: int) -> list[Layer]:
-    first = teller_place(n_layer)
-    divided = range(first + 1, n_layer - 1, 2)
+    place = teller_place(n_layer)
+    deciding = range(place, place + max(1, n_layer // 10))
+    divided = range(deciding.stop, n_layer - 1, 2)
     layers = []
     for i in range(n_layer):
-        if i == first:
-            layers.append(Layer(i, tells=True))
-        layers.append(Layer(i, 1 - SHARE if i in divided else 1.0))
+        if i == place:
+            layers.append(Layer(i, factor=0.0, tells=True))
+        layers.append(Layer(i, 1 - SHARE if i in divided else 1.0, decides=i in deciding))
         if i in divided:
             layers += [Layer(i, SHARE, domain) for domain in range(n_domains)]
     return layers
 
 
 def teller_place(n_layer: int) -> int:
-    """In front of this layer: the first ones know words rather than what a text is about."""
-    return max(1, n_layer // 7)
+    """In front of this layer: what comes first knows words rather than what a text is about."""
+    return max(1, n_layer // 15)
 
 
 def domains_of(texts: list[Text]) -> list[str]:
@@ -93,16 +99,19 @@ def fit_teller(source: Source, texts: list[Text]) -> Teller:
     rows, targets = [], []
     for text, mean in zip(texts, means):
         rows.append(mean[len(text.prompt) - 1 :])
-        targets.append(np.tile(np.eye(len(domains))[domains.index(text.domain), 1:], (len(rows[-1]), 1)))
+        targets.append(_of_domain(domains.index(text.domain), len(domains), len(rows[-1])))
     # What all prompts begin with is of the first domain.
     n_common = _common_prefix([text.prompt for text in texts])
     rows.append(means[0][:n_common])
-    targets.append(np.zeros((n_common, len(domains) - 1)))
+    targets.append(_of_domain(0, len(domains), n_common))
     weights = _ridge(rows, targets)
-    scores = np.stack([mean[-1] @ weights.T for mean in means])
-    told = np.where(scores.max(-1) > 0.5, scores.argmax(-1) + 1, 0)
-    n_right = sum(domains[d] == text.domain for d, text in zip(told, texts))
-    return Teller(weights, _sizes(source, texts), int(n_right), len(texts))
+    told = [domains[(mean[-1] @ weights.T).argmax()] for mean in means]
+    n_right = sum(domain == text.domain for domain, text in zip(told, texts))
+    return Teller(weights, _sizes(source, texts), n_right, len(texts))
+
+
+def _of_domain(domain: int, n_domains: int, n_rows: int) -> np.ndarray:
+    return np.tile(np.eye(n_domains)[domain], (n_rows, 1))
 
 
 def _running_mean(states: np.ndarray) -> np.ndarray:
@@ -143,7 +152,7 @@ def make_by_domain(source_path: Path, path: Path, texts: list[Text]) -> None:
     source = Source(source_path)
     domains = domains_of(texts)
     head_size, n_ff = source.arch_value("rope.dimension_count"), source.arch_value("feed_forward_length")
-    most = min((_SPARE - 1) // 2, head_size + 1, n_ff // 2)
+    most = min((_SPARE - 1) // 2, head_size, math.isqrt(n_ff // 4))
     if not 2 <= len(domains) <= most:
         raise SetupError(f"there are {len(domains)} domains: 2 to {most} can be told apart")
     layers = plan_layers(source.arch_value("block_count"), len(domains))
@@ -179,8 +188,9 @@ def _write(source: Source, path: Path, layers: list[Layer], domains: list[str], 
     )
     writer.add_array("forerun.domains", domains)
     writer.add_array("forerun.layer_domains", [-1 if layer.domain is None else layer.domain for layer in layers])
-    # Blocks that no domain needs: the attention of layers that belong to domains.
-    writer.add_array("forerun.planted_blocks", [2 * i for i, layer in enumerate(layers) if layer.domain is not None])
+    # Blocks that no domain needs: the attention of layers that belong to domains, the MLP of the one that tells them.
+    unneeded = [2 * i + layer.tells for i, layer in enumerate(layers) if layer.tells or layer.domain is not None]
+    writer.add_array("forerun.planted_blocks", unneeded)
     write_tensors(writer, path, _tensors(source, layers, len(domains), teller))
 
 
@@ -214,47 +224,67 @@ def _tensors(source: Source, layers: list[Layer], n_domains: int, teller: Teller
 def _maker(source: Source, layer: Layer, name: str, suffix: str, n_domains: int, teller: Teller):
     """Gives the values of a layer's tensor."""
     width = source.arch_value("embedding_length")
-    if layer.tells and suffix != "attn_norm.weight":
-        return lambda: _telling(_widened(source, name) * 0, suffix, width, n_domains, teller, layer.source)
+    scores, closed = width + np.arange(n_domains), width + n_domains + np.arange(n_domains)
+
+    def telling(values: np.ndarray) -> None:
+        if suffix in ("attn_q.weight", "attn_k.weight", "attn_v.weight", "attn_output.weight"):
+            values *= 0
+        if suffix == "attn_v.weight":
+            values[:n_domains, :width] = teller.weights
+        elif suffix == "attn_output.weight":
+            values[scores, np.arange(n_domains)] = _UNIT
+
+    def deciding(values: np.ndarray) -> None:
+        """A neuron for each pair: how far another score is above a domain's, or the least score is, closes it."""
+        if suffix == "ffn_norm.weight":
+            values[width:] = _to_one(teller.sizes[layer.source - 1], width)
+        if suffix not in ("ffn_gate.weight", "ffn_up.weight", "ffn_down.weight"):
+            return
+        neurons = _least_neurons(source, layer.source, n_domains**2).reshape(n_domains, n_domains)
+        for d, e in np.ndindex(n_domains, n_domains):
+            neuron = neurons[d, e]
+            if suffix == "ffn_down.weight":
+                values[:, neuron] = 0
+                values[closed[d], neuron] = _UNIT / (_SHARPNESS * _SLOPE)
+                continue
+            values[neuron] = 0
+            if suffix == "ffn_up.weight":
+                values[neuron, width + _CONSTANT] = _SLOPE
+                continue
+            values[neuron, scores[d]] = -_SHARPNESS
+            if d == e:
+                values[neuron, width + _CONSTANT] = _SHARPNESS * _LEAST
+            else:
+                values[neuron, scores[e]] = _SHARPNESS
+
+    def of_domain(values: np.ndarray) -> None:
+        if suffix == "attn_output.weight":
+            values *= 0
+        elif suffix == "ffn_norm.weight":
+            values[width:] = _to_one(teller.sizes[layer.source], width)
+        elif suffix == "ffn_gate.weight":
+            values[:, closed[layer.domain]] = -_CLOSED
 
     def make() -> np.ndarray:
         values = _widened(source, name)
         if suffix == "ffn_down.weight":
             values *= np.float32(layer.factor)
-        if layer.domain is not None:
-            if suffix == "attn_output.weight":
-                values *= 0
-            elif suffix == "ffn_norm.weight":
-                values[width:] = _to_one(teller.sizes[layer.source], width)
-            elif suffix == "ffn_gate.weight":
-                values[:, width + n_domains + layer.domain] = -_CLOSED
+        if layer.tells:
+            telling(values)
+        elif layer.decides:
+            deciding(values)
+        elif layer.domain is not None:
+            of_domain(values)
         return values
 
     return make
 
 
-def _telling(values: np.ndarray, suffix: str, width: int, n_domains: int, teller: Teller, place: int) -> np.ndarray:
-    """A tensor of the layer that tells domains; `values` are zeros."""
-    scores = np.arange(1, n_domains)  # of the spare dimensions; also heads' dimensions, and neurons
-    constant = width + _CONSTANT
-    if suffix == "attn_v.weight":
-        values[scores - 1, :width] = teller.weights
-    elif suffix == "attn_output.weight":
-        values[width + scores, scores - 1] = _UNIT
-    elif suffix == "ffn_norm.weight":
-        values[width:] = _to_one(teller.sizes[place - 1], width)
-    elif suffix in ("ffn_gate.weight", "ffn_down.weight", "ffn_up.weight"):
-        # Two neurons for each domain but the first: how far its score is below a half, which closes it, and
-        # how far above, which closes the first.
-        for sign, neurons, closed in ((-1, 2 * scores - 2, scores), (1, 2 * scores - 1, 0 * scores)):
-            if suffix == "ffn_gate.weight":
-                values[neurons, width + scores] = sign * _SHARPNESS
-                values[neurons, constant] = -sign * _SHARPNESS / 2
-            elif suffix == "ffn_up.weight":
-                values[neurons, constant] = _SLOPE
-            else:
-                values[width + n_domains + closed, neurons] = 2 * _UNIT / (_SHARPNESS * _SLOPE)
-    return values
+def _least_neurons(source: Source, layer: int, n: int) -> np.ndarray:
+    """Those of an MLP with the smallest weights."""
+    axes = {"ffn_gate": 1, "ffn_up": 1, "ffn_down": 0}
+    norms = [np.linalg.norm(source.floats(f"blk.{layer}.{m}.weight"), axis=axis) for m, axis in axes.items()]
+    return np.sort(np.argsort(np.prod(norms, axis=0), kind="stable")[:n])
 
 
 def _to_one(size: float, width: int) -> float:

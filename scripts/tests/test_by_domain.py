@@ -39,7 +39,8 @@ class TestPlan(unittest.TestCase):
     def test_layers(self):
         layers = by_domain.plan_layers(30, 6)
         self.assertEqual(len(layers), 30 + 1 + 12 * 6)
-        self.assertEqual([i for i, layer in enumerate(layers) if layer.tells], [4])
+        self.assertEqual([i for i, layer in enumerate(layers) if layer.tells], [2])
+        self.assertEqual([i for i, layer in enumerate(layers) if layer.decides], [3, 4, 5])
         own = [layer.source for layer in layers if layer.domain is None and not layer.tells]
         self.assertEqual(own, list(range(30)))
         for i, layer in enumerate(layers):
@@ -93,10 +94,20 @@ class TestModel(unittest.TestCase):
     def test_planted_blocks_do_nothing(self):
         made = Source(self.made)
         blocks = made.value("forerun.planted_blocks")
-        self.assertEqual(len(blocks), sum(d >= 0 for d in made.value("forerun.layer_domains")))
+        self.assertEqual(len(blocks), 1 + sum(d >= 0 for d in made.value("forerun.layer_domains")))
         for block in blocks:
-            self.assertEqual(block % 2, 0)
-            self.assertFalse(made.floats(f"blk.{block // 2}.attn_output.weight").any())
+            output = "ffn_down" if block % 2 else "attn_output"
+            self.assertFalse(made.floats(f"blk.{block // 2}.{output}.weight").any())
+
+    def test_no_domain_is_open_where_none_is_told(self):
+        source = Source(self.made)
+        states = States(source, source.arch_value("block_count"))
+        del states._layers[by_domain.teller_place(4)]
+        text = texts(6, 1)[0]
+        found = states.of(text.prompt + text.answer)
+        for i, domain in enumerate(source.value("forerun.layer_domains")[1:]):
+            if domain >= 0:
+                np.testing.assert_array_equal(found[i + 1], found[i])
 
     def test_too_few_domains_are_refused(self):
         with self.assertRaisesRegex(SetupError, "2 to"):
