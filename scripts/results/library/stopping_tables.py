@@ -67,9 +67,9 @@ def head(files: dict[str, dict]) -> list[str]:
         "nothing is known of a draft model, `cost` lets it draft little at first.) *Speedup* is the decode time of",
         "plain decoding over the rule's, which has all that the draft model does, reading the prompt too; in brackets",
         "where 95 % of resampled sets of prompts lie. *Best fixed* is the length that turned out best on these very",
-        "prompts: what a user would choose who knew how it ends. (The paper's was chosen on validation prompts.) Drafts",
-        f"of all other rules have at most {LONGEST} tokens, but for the oracle's, which have no limit, and DISCO's,",
-        "whose limit is chosen with its threshold.",
+        "prompts: what a user would choose who knew how it ends. (The paper's was chosen on validation prompts.)",
+        f"Drafts of all other rules have at most {LONGEST} tokens, but for the oracle's, which have no limit, and",
+        "DISCO's, whose limit is chosen with its threshold.",
         "",
     ]
 
