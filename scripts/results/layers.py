@@ -8,7 +8,7 @@ from pathlib import Path
 
 from library import layers_choices as choices, layers_tables as tables
 from library.layers_settings import (
-    BENCHES, CONTEXT_METHODS, DEEP, EVEN_SETS, FIND, KNAPSACKS, LONG, SAME, SEARCHES, TRAINED, Bench, Search,
+    BENCHES, DEEP, EVEN_SETS, FIND, KNAPSACKS, LONG, SAME, SEARCHES, TRAINED, Bench, Search, context_methods,
 )  # fmt: skip
 from library.markdown import prose
 from library.page import Measurement, Page, Written, how_measured, span
@@ -194,7 +194,7 @@ def by_name(result: dict, specs: dict[str, str]) -> dict:
 
 
 def of_context(setup: Setup, n_tokens: int) -> Measurement:
-    identity = without_sizes(setup, model=DEEP, context=n_tokens, methods=list(CONTEXT_METHODS))
+    identity = without_sizes(setup, model=DEEP, context=n_tokens, methods=list(context_methods(n_tokens)))
     return Measurement(f"context-{n_tokens}", identity, lambda: bench_context(setup, n_tokens))
 
 
@@ -226,7 +226,7 @@ def bench_context(setup: Setup, n_tokens: int) -> dict:
     room = ["-c", n_tokens + n_tokens // 4 + 512] if 2 * n_tokens > TRAINED else []
     tokens = max(2, min(128, n_tokens // 4))
     prompts = long_prompt(setup, n_tokens)
-    return setup.bench(DEEP, list(CONTEXT_METHODS), *LONG, *room, prompts=prompts, n_prompts=1, tokens=tokens)
+    return setup.bench(DEEP, list(context_methods(n_tokens)), *LONG, *room, prompts=prompts, n_prompts=1, tokens=tokens)
 
 
 # ---- Writing ----

@@ -187,7 +187,7 @@ def context_section(files: dict[str, dict]) -> Written:
     contexts = long_texts(files)
     rows = [
         [f"{n:,}", found["skipped_attention"], found["skipped_mlp"], f"{found['speedup']:.2f}",
-         *(f"{speed(methods, name):.2f}" for name in CONTEXT_METHODS), all_same(methods)]
+         *(f"{speed(methods, name):.2f}" if name in methods else "" for name in CONTEXT_METHODS), all_same(methods)]
         for n, (found, methods) in contexts.items()
     ]  # fmt: skip
     text = prose(
@@ -205,7 +205,8 @@ def context_section(files: dict[str, dict]) -> Written:
     kinds = {"attention left out": "skipped_attention", "MLP left out": "skipped_mlp"}
     chosen = {name: [(n, found[key]) for n, (found, _) in contexts.items()] for name, key in kinds.items()}
     speeds = {"expected": [(n, found["speedup"]) for n, (found, _) in contexts.items()]}
-    speeds |= {name: [(n, speed(methods, name)) for n, (_, methods) in contexts.items()] for name in CONTEXT_METHODS}
+    for name in CONTEXT_METHODS:
+        speeds[name] = [(n, speed(methods, name)) for n, (_, methods) in contexts.items() if name in methods]
     lines += picture("layers", "contexts", "what is left out, by context")
     lines += picture("layers", "context-speeds", "speed by context")
     drawn = {

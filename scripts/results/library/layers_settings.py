@@ -188,3 +188,8 @@ SAME = {
 }  # fmt: skip
 CONTEXT_METHODS = ("knapspec", "swift", "auto")
 TRAINED = 8192  # tokens of context, DEEP was
+
+
+def context_methods(n_tokens: int) -> tuple[str, ...]:
+    """Reading very long texts takes minutes for each."""
+    return CONTEXT_METHODS if n_tokens <= TRAINED else CONTEXT_METHODS[:1]
