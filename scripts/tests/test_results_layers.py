@@ -168,6 +168,8 @@ class Choices(unittest.TestCase):
         files |= {f"search-context-{n}": search([2, 3, 4]) for n in (512, 16384)}
         written = context_section(files)
         self.assertEqual(row_of(written, "16,384")[1:5], ["2", "1", "1.50", "1.11"])
+        del files["context-16384"]["methods"]["swift"]
+        self.assertEqual(row_of(context_section(files), "16,384")[5], "")
         self.assertEqual(context_section({}).lines, [])
 
     def test_small_and_same(self):

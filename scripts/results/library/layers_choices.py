@@ -194,8 +194,8 @@ def context_section(files: dict[str, dict]) -> Written:
         f"""A prompt of about so many tokens, made of prompts one after the other: what the knapsack leaves out on
         it and the speed it expects, and the measured speedup of methods that begin to choose layers with it (one
         answer of up to 128 tokens each, so a rough number). The model was trained for {TRAINED:,} tokens; behind
-        more its text is no longer sensible. Attention costs more behind long texts: the paper (its figure 3) finds
-        that more of it goes there."""
+        more its text is no longer sensible, and only `knapspec` was measured, since reading takes long. Attention
+        costs more behind long texts: the paper (its figure 3) finds that more of it goes there."""
     )
     methods = map(code, CONTEXT_METHODS)
     head = ["context", "attention left out", "MLP left out", "expected speed", *methods, "the same text"]
