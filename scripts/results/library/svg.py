@@ -1,5 +1,6 @@
 """Lines or points over a common grid, as SVG that suits light and dark pages."""
 
+from html import escape
 from math import ceil, floor, log2, log10
 
 Lines = dict[str, list[tuple[float, float]]]
@@ -37,8 +38,8 @@ def plot(x_title: str, y_title: str, lines: Lines, log_x: bool = False, as_point
         parts.append(
             f'<text x="{x(tick):.1f}" y="{HEIGHT - 26}" text-anchor="middle" fill="#888">{tick:.4g}</text>'
         )
-    parts.append(f'<text x="{WIDTH - RIGHT}" y="{HEIGHT - 8}" text-anchor="end" fill="#888">{x_title}</text>')
-    parts.append(f'<text x="4" y="14" fill="#888">{y_title}</text>')
+    parts.append(f'<text x="{WIDTH - RIGHT}" y="{HEIGHT - 8}" text-anchor="end" fill="#888">{escape(x_title)}</text>')
+    parts.append(f'<text x="4" y="14" fill="#888">{escape(y_title)}</text>')
     for i, (name, line) in enumerate(lines.items()):
         color = f"hsl({i * 360 // len(lines)} 70% 45%)"
         if as_points:
@@ -46,7 +47,7 @@ def plot(x_title: str, y_title: str, lines: Lines, log_x: bool = False, as_point
         else:
             path = " ".join(f"{x(px):.1f},{y(py):.1f}" for px, py in line)
             parts.append(f'<polyline points="{path}" fill="none" stroke="{color}" stroke-width="2"/>')
-        parts.append(f'<text x="{LEFT}" y="{HEIGHT + 14 + 20 * i}" fill="{color}">{name}</text>')
+        parts.append(f'<text x="{LEFT}" y="{HEIGHT + 14 + 20 * i}" fill="{color}">{escape(name)}</text>')
     return "\n".join([*parts, "</svg>", ""])
 
 
