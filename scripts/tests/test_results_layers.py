@@ -2,6 +2,7 @@
 
 import sys
 import unittest
+import xml.dom.minidom
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "results"))
@@ -159,6 +160,8 @@ class Choices(unittest.TestCase):
         written = found_section(files)
         self.assertEqual(row_of(written, "bayesian"), ["bayesian", "2", "2", "3 of 4", "1.50", "1.25", "7", "3"])
         self.assertEqual(set(written.plots), {"searches", "layers"})
+        for drawn in written.plots.values():
+            xml.dom.minidom.parseString(drawn)
         picture = layer_picture({"a & b": [0, 3]}, 4)
         self.assertIn("a &amp; b", picture)
         self.assertEqual(picture.count("<rect"), 4)

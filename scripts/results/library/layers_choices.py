@@ -1,5 +1,6 @@
 """Sections about which layers are left out: what searches find, what their objective foretells, where none can go."""
 
+from html import escape
 from typing import NamedTuple
 
 from .correlation import pearson, spearman
@@ -153,8 +154,7 @@ def layer_picture(sets: dict[str, list[int]], n_layers: int) -> str:
     parts = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="{size}" font-size="12">']
     for row, (name, skipped) in enumerate(sets.items()):
         top = 8 + step * row
-        label = name.replace("&", "&amp;")
-        parts.append(f'<text x="{left - 8}" y="{top + 16}" text-anchor="end" fill="#888">{label}</text>')
+        parts.append(f'<text x="{left - 8}" y="{top + 16}" text-anchor="end" fill="#888">{escape(name)}</text>')
         for kind, color in ((0, "#c0504d"), (1, "#4f81bd")):
             y = top + 13 * kind
             cells = [block // 2 for block in skipped if block % 2 == kind]
