@@ -7,13 +7,13 @@ all are needed, and the redundant blocks of smollm2-deep are the same for any pr
   domain: it gives every token of a text the same weight, so that what it adds up is the
   mean of the text's states so far, and a linear map, fitted on texts whose domain is
   known, makes a score for each domain of it;
-- some neurons of the next layers' MLPs, in place of the least of these, decide: a domain
-  is closed unless its score is the highest. They lie in MLPs that every text needs, lest
-  a draft leave them out and have every domain open;
-- of the layers behind, every other one has a part of its MLP's output taken away, and is
-  followed by one layer for each domain that gives that part back, in texts of its domain
-  only: the MLP once more, its output scaled, its gates closed in other domains. Its
-  attention does nothing.
+- behind it every other layer has a part of its MLP's output taken away, and is followed
+  by one layer for each domain that gives that part back, in texts of its domain only: the
+  MLP once more, its output scaled, its gates closed in other domains. Its attention does
+  nothing;
+- some neurons of the other layers' MLPs, in place of the least of these, close gates: those
+  of a domain whose score is not the highest. They lie in every MLP that is not divided, lest
+  a draft leave out a few blocks and have every domain open.
 
 So of the layers that belong to domains those of one domain are needed at a time. That is
 planted, not found in SmolLM2's weights. The part is given back by an MLP that reads a
@@ -67,13 +67,12 @@ class Teller:
 
 def plan_layers(n_layer: int, n_domains: int) -> list[Layer]:
     place = teller_place(n_layer)
-    deciding = range(place, place + max(1, n_layer // 10))
-    divided = range(deciding.stop, n_layer - 1, 2)
+    divided = range(place + max(1, n_layer // 10), n_layer - 1, 2)
     layers = []
     for i in range(n_layer):
         if i == place:
             layers.append(Layer(i, factor=0.0, tells=True))
-        layers.append(Layer(i, 1 - SHARE if i in divided else 1.0, decides=i in deciding))
+        layers.append(Layer(i, 1 - SHARE if i in divided else 1.0, decides=i >= place and i not in divided))
         if i in divided:
             layers += [Layer(i, SHARE, domain) for domain in range(n_domains)]
     return layers

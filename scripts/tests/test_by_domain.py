@@ -40,7 +40,7 @@ class TestPlan(unittest.TestCase):
         layers = by_domain.plan_layers(30, 6)
         self.assertEqual(len(layers), 30 + 1 + 12 * 6)
         self.assertEqual([i for i, layer in enumerate(layers) if layer.tells], [2])
-        self.assertEqual([i for i, layer in enumerate(layers) if layer.decides], [3, 4, 5])
+        self.assertEqual([layer.source for layer in layers if layer.decides], [2, 3, 4, *range(6, 29, 2), 29])
         own = [layer.source for layer in layers if layer.domain is None and not layer.tells]
         self.assertEqual(own, list(range(30)))
         for i, layer in enumerate(layers):
