@@ -22,8 +22,10 @@ std::vector<SearchText> with_answers(std::vector<SearchText> texts) {
 
 }  // namespace
 
-AnswerTimer::AnswerTimer(Executor& executor, const Vocabulary& vocabulary, std::vector<SearchText> texts)
+AnswerTimer::AnswerTimer(Executor& executor, const Vocabulary& vocabulary, std::vector<SearchText> texts,
+                         SamplingOptions sampling)
     : texts_(with_answers(std::move(texts))),
+      sampling_(std::move(sampling)),
       stepper_(executor, vocabulary,
                {.n_slots = static_cast<int>(texts_.size()), .n_context = n_context(texts_)}) {
   for (size_t text = 0; text < texts_.size(); ++text) answer(text, {});  // reads the prompts
@@ -56,6 +58,7 @@ double AnswerTimer::answer(const SearchText& text, int n_tokens, const Speculati
   request.prompt.assign(text.tokens.begin(),
                         text.tokens.begin() + static_cast<ptrdiff_t>(text.n_prompt));
   request.options = greedy_options(n_tokens);
+  request.options.sampling = sampling_;
   request.options.ignore_eos = true;
   const RequestId id = stepper_.submit(std::move(request), speculation);
   const DiscardGuard guard(stepper_, id);

@@ -5,7 +5,7 @@ from .markdown import paragraph, section, table
 from .measured import pass_cost, ratio
 from .stopping_files import Measured
 from .stopping_model import chances_of, of_the_oracle
-from .stopping_settings import COMPARISONS, TEMPERATURE, disco
+from .stopping_settings import COMPARISONS, disco
 
 CLASSIFIERS = "## Classifiers"
 TESTS = "## How well classifiers know"
@@ -25,9 +25,8 @@ def classifier_text() -> list[str]:
     reported = ", ".join(f"{f1:.2f} on {name}" for name, f1 in paper.F1.items())
     return paragraph(
         "Made by `forerun disco train`. F1 is of validation prompts, at a chance of 0.5; the paper reports",
-        f"{reported}. Threshold and longest draft are those that answered validation prompts fastest. What is timed",
-        f"there is greedy, also for classifiers of temperature {TEMPERATURE}, whose examples are drawn at that",
-        "temperature.",
+        f"{reported}. Threshold and longest draft are those that answered validation prompts fastest, at the",
+        "temperature that the classifier is for.",
     )
 
 

@@ -76,8 +76,8 @@ struct Tuned {
 // What drafts as it will be used, but that its rule can be changed.
 class TunedMethod {
  public:
-  TunedMethod(DiscoWork& work, const DiscoClassifier& classifier)
-      : costs_(known_costs(work.executor())) {
+  TunedMethod(DiscoWork& work, const DiscoClassifier& classifier, AcceptRule accept)
+      : accept_(accept), costs_(known_costs(work.executor())) {
     auto policy = std::make_unique<DiscoStopping>(classifier);
     policy_ = policy.get();
     const MethodOptions usual;
@@ -95,19 +95,24 @@ class TunedMethod {
 
   Speculation with(const DiscoRule& rule) {
     policy_->set_rule(rule);
-    return {.planner = planner_.get()};
+    return {.planner = planner_.get(), .accept = accept_};
   }
 
  private:
+  AcceptRule accept_;
   DiscoStopping* policy_;
   PassCosts costs_;
   std::unique_ptr<Planner> planner_;
 };
 
+// At the first of the temperatures.
 Tuned tune(const TrainOptions& options, DiscoWork& work, const DiscoClassifier& classifier,
-           std::vector<SearchText> texts) {
-  TunedMethod method(work, classifier);
-  AnswerTimer timer(work.executor(), work.loaded().vocabulary, std::move(texts));
+           const std::vector<std::vector<TokenId>>& prompts) {
+  const double temperature = options.work.temperatures.front();
+  TunedMethod method(work, classifier, parse_accept_rule(options.work.accept).value());
+  AnswerTimer timer(work.executor(), work.loaded().vocabulary,
+                    work.answers(prompts, temperature, "answering what is timed"),
+                    work.sampling(temperature));
   for (size_t text = 0; text < timer.n_texts(); ++text) timer.answer(text, method.with({}));
   WorkProgress progress("timing rules");
   TuningOptions tuning;
@@ -195,7 +200,7 @@ void train(const TrainOptions& options) {
   }
   std::optional<Tuned> tuned;
   if (tunes) {
-    tuned = tune(options, work, classifier, work.answers(timed, 0, "answering what is timed"));
+    tuned = tune(options, work, classifier, timed);
     classifier.rule = tuned->rule;
   } else {
     classifier.rule = {.threshold = *options.threshold, .max_tokens = *options.max_tokens};

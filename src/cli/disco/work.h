@@ -55,6 +55,7 @@ class DiscoWork {
   const std::shared_ptr<DraftModel>& draft() const { return draft_; }  // nullptr: the model itself
   const LayerSet& layers() const { return layers_; }                   // of what drafts
 
+  SamplingOptions sampling(double temperature) const;
   // Answers at one temperature. `what` is in front of the line that shows how far it is.
   std::vector<SearchText> answers(const std::vector<std::vector<TokenId>>& prompts, double temperature,
                                   const std::string& what);
@@ -65,7 +66,6 @@ class DiscoWork {
  private:
   void collect(const std::vector<SearchText>& texts, double temperature,
                std::vector<DiscoExample>& examples);
-  SamplingOptions sampling(double temperature) const;
 
   const DiscoWorkOptions& options_;
   EngineOptions engine_;
