@@ -18,6 +18,10 @@ constexpr double kLargestAngle = 10 * std::numbers::pi / 180;
 // What drafts with the others are to bring at least, and how often they are taken to be right.
 constexpr double kLeastSpeedup = 1.2;
 constexpr SeenAgreement kUsual{.agreement = 0.85, .n_seen = 100};
+// Tokens that an answer is thought to get yet, or as many as it has already; and in how many such
+// answers a choice is to be paid back: what is chosen for one is there for the next.
+constexpr double kUsualAnswer = 128;
+constexpr double kAnswers = 4;
 
 }  // namespace
 
@@ -51,13 +55,30 @@ LayerSet without_idle_blocks(const BlockStates& states, const PassCosts& costs, 
   return layers;
 }
 
-bool IdleBlockCheck::promises_much(const RequestView& request, TimeShare& time) {
+bool IdleBlockCheck::is_done() const {
+  return speedup_ && *speedup_ < kLeastSpeedup;
+}
+
+bool IdleBlockCheck::promises_much(const RequestView& request, double choosing, TimeShare& time) {
   const size_t n_text = request.text().size();
-  if (has_looked_ || n_text <= kTokens + 1) return false;
-  // Its graph is built for this one time.
-  const double seconds = 2 * costs_.pass(kTokens, static_cast<int>(n_text));
-  if (!time.allows(seconds) && !time.has_seen(kStepsBefore)) return false;
-  has_looked_ = true;
+  const auto n_context = static_cast<int>(n_text);
+  if (!speedup_) {
+    if (n_text <= kTokens + 1) return false;
+    // Its graph is built for this one time.
+    if (!time.allows(2 * costs_.pass(kTokens, n_context)) && !time.has_seen(kStepsBefore)) return false;
+    speedup_ = look(request, time);
+  }
+  if (is_done()) return false;
+  const auto n_answer = static_cast<double>(n_text - request.n_prompt());
+  const double n_expected = std::min<double>(request.n_left(), std::max(kUsualAnswer, n_answer));
+  const double saved = (1 - 1 / *speedup_) * costs_.pass(1, n_context);
+  if (kAnswers * n_expected * saved < choosing) return false;
+  skip();
+  return true;
+}
+
+double IdleBlockCheck::look(const RequestView& request, TimeShare& time) {
+  const size_t n_text = request.text().size();
   const Stopwatch watch;
   SeenAgreement seen = kUsual;
   seen.n_context = static_cast<int>(n_text);
@@ -67,7 +88,7 @@ bool IdleBlockCheck::promises_much(const RequestView& request, TimeShare& time) 
     speedup = draft_speedup(costs_, without_idle_blocks(states, costs_, seen.n_context), seen);
   });
   time.use(watch.seconds());
-  return speedup > kLeastSpeedup;
+  return speedup;
 }
 
 }  // namespace forerun

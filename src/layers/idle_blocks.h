@@ -2,13 +2,16 @@
 //
 // To choose layers takes passes that must be paid back, so it waits until enough text was made
 // (time_share.h). Where single blocks hardly turn the states that pass through them, leaving those
-// out is sure to pay, and waiting is what costs: then the first choice is made at once.
+// out is sure to pay, and waiting is what costs: then the first choice is made at once, for a request
+// whose answer has enough tokens to come.
 //
 // Errors of blocks left out add up like steps in any direction: the square of the angle that the
 // model's end is off by is about the sum of theirs.
 //
 // Not thread-safe.
 #pragma once
+
+#include <optional>
 
 #include "cost/pass_costs.h"
 #include "layers/block_states.h"
@@ -26,17 +29,21 @@ class IdleBlockCheck {
   // Both outlive it.
   IdleBlockCheck(Executor& executor, const PassCosts& costs) : executor_(executor), costs_(costs) {}
 
-  // Whether it is clear that leaving blocks out pays. Looks once, when there is time for it or a few
-  // tokens were made.
-  bool promises_much(const RequestView& request, TimeShare& time);
-  bool has_looked() const { return has_looked_; }
-  // It is known already.
-  void skip() { has_looked_ = true; }
+  // Whether it is clear that leaving blocks out pays back the seconds that choosing them takes: true
+  // once. Looks once, when there is time for it or a few tokens were made.
+  bool promises_much(const RequestView& request, double choosing, TimeShare& time);
+  // It has looked, and there is nothing more to be said.
+  bool is_done() const;
+  // Which blocks can go is known already.
+  void skip() { speedup_ = 1; }
 
  private:
+  // What drafts without idle blocks are likely to bring.
+  double look(const RequestView& request, TimeShare& time);
+
   Executor& executor_;
   const PassCosts& costs_;
-  bool has_looked_ = false;
+  std::optional<double> speedup_;  // nullopt: not looked yet
 };
 
 }  // namespace forerun

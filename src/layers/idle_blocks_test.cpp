@@ -11,6 +11,7 @@ using test::WrittenText;
 
 class IdleBlocksTest : public test::PlantedTest {
  protected:
+  static constexpr double kChoosing = 100;  // seconds; a plain pass takes 26
   static TimeShare no_limit() { return TimeShare(1.0); }
 };
 
@@ -25,8 +26,8 @@ TEST_F(IdleBlocksTest, PromisesMuchOnceWhereMuchCanGo) {
   const int n_free = executor_->cells().n_free();
   IdleBlockCheck idle_blocks(*executor_, costs_);
   TimeShare time = no_limit();
-  EXPECT_TRUE(idle_blocks.promises_much(text, time));
-  EXPECT_FALSE(idle_blocks.promises_much(text, time)) << "what it knows was said";
+  EXPECT_TRUE(idle_blocks.promises_much(text, kChoosing, time));
+  EXPECT_FALSE(idle_blocks.promises_much(text, kChoosing, time)) << "what it knows was said";
   EXPECT_EQ(executor_->cells().n_free(), n_free);
 }
 
@@ -38,7 +39,22 @@ TEST_F(IdleBlocksTest, PromisesNothingWhereDraftsDoNotPay) {
   const PassCosts dear(every_row);
   IdleBlockCheck idle_blocks(*executor_, dear);
   TimeShare time = no_limit();
-  EXPECT_FALSE(idle_blocks.promises_much(text, time));
+  EXPECT_FALSE(idle_blocks.promises_much(text, kChoosing, time));
+}
+
+TEST_F(IdleBlocksTest, WaitsForAnAnswerThatPaysTheChoiceBack) {
+  WrittenText text(*executor_, 1.0f, 60);
+  IdleBlockCheck idle_blocks(*executor_, costs_);
+  TimeShare time = no_limit();
+  text.set_n_left(2);
+  EXPECT_FALSE(idle_blocks.promises_much(text, kChoosing, time));
+  EXPECT_FALSE(idle_blocks.is_done()) << "a longer answer may come";
+  const int64_t n_passes = executor_->n_passes();
+  text.set_n_left(1000);
+  EXPECT_FALSE(idle_blocks.promises_much(text, 1000 * kChoosing, time));
+  EXPECT_TRUE(idle_blocks.promises_much(text, kChoosing, time));
+  EXPECT_TRUE(idle_blocks.is_done());
+  EXPECT_EQ(executor_->n_passes(), n_passes) << "what it saw is still known";
 }
 
 TEST_F(IdleBlocksTest, WaitsForItsTimeAndForText) {
@@ -46,14 +62,14 @@ TEST_F(IdleBlocksTest, WaitsForItsTimeAndForText) {
   const WrittenText text(*executor_, 1.0f, 60);
   const int64_t before = executor_->n_passes();
   TimeShare none(0.0);
-  EXPECT_FALSE(idle_blocks.promises_much(text, none));
+  EXPECT_FALSE(idle_blocks.promises_much(text, kChoosing, none));
   TimeShare time = no_limit();
   const WrittenText short_text(*executor_, 1.0f, 1);
   const int64_t written = executor_->n_passes();
-  EXPECT_FALSE(idle_blocks.promises_much(short_text, time));
+  EXPECT_FALSE(idle_blocks.promises_much(short_text, kChoosing, time));
   EXPECT_EQ(executor_->n_passes(), written);
   EXPECT_EQ(written, before + 1);
-  EXPECT_TRUE(idle_blocks.promises_much(text, time)) << "later";
+  EXPECT_TRUE(idle_blocks.promises_much(text, kChoosing, time)) << "later";
 }
 
 TEST_F(IdleBlocksTest, WaitsForAFewStepsAtMost) {
@@ -61,14 +77,14 @@ TEST_F(IdleBlocksTest, WaitsForAFewStepsAtMost) {
   const WrittenText text(*executor_, 1.0f, 60);
   TimeShare none(0.0), little(1e-9);
   for (int i = 0; i < 20; ++i) little.begin_step(i == 0);
-  EXPECT_FALSE(idle_blocks.promises_much(text, little));
+  EXPECT_FALSE(idle_blocks.promises_much(text, kChoosing, little));
   for (int i = 0; i < 20; ++i) {
     little.begin_step(i == 0);
     none.begin_step(i == 0);
     none.begin_step(i == 0);
   }
-  EXPECT_FALSE(idle_blocks.promises_much(text, none)) << "no time is to be used";
-  EXPECT_TRUE(idle_blocks.promises_much(text, little));
+  EXPECT_FALSE(idle_blocks.promises_much(text, kChoosing, none)) << "no time is to be used";
+  EXPECT_TRUE(idle_blocks.promises_much(text, kChoosing, little));
 }
 
 TEST_F(IdleBlocksTest, AFullCacheIsNoError) {
@@ -77,7 +93,7 @@ TEST_F(IdleBlocksTest, AFullCacheIsNoError) {
   while (executor_->cells().n_free() > 2) executor_->cells().extend(other);
   IdleBlockCheck idle_blocks(*executor_, costs_);
   TimeShare time = no_limit();
-  EXPECT_FALSE(idle_blocks.promises_much(text, time));
+  EXPECT_FALSE(idle_blocks.promises_much(text, kChoosing, time));
 }
 
 }  // namespace

@@ -43,7 +43,8 @@ class IntervalSelector::Chooser final : public RequestLayers {
     const double expected = std::max(selector_.last_look_seconds_,
                                      selector_.look_seconds(static_cast<int>(request_.text().size())));
     const double part = selector_.plan(static_cast<int>(request_.text().size())) ? 1 : kVainPart;
-    if (!selector_.time_.allows(expected, part) && !selector_.promises_much(request_, selector_.time_)) {
+    if (!selector_.time_.allows(expected, part) &&
+        !selector_.promises_much(request_, expected, selector_.time_)) {
       return;
     }
     const size_t n_text = request_.text().size();

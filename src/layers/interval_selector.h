@@ -41,8 +41,11 @@ class IntervalSelector : public LayerSelector {
   // What to draft with behind `n_context` tokens, after what was seen, if anything was.
   virtual std::optional<DraftPlan> plan(int n_context) = 0;
   virtual void observe(const ChainOutcome& /*outcome*/) {}
-  // Whether the first look is sure to pay itself back, so that it need not wait. May take time.
-  virtual bool promises_much(const RequestView& /*request*/, TimeShare& /*time*/) { return false; }
+  // Whether the first look, which takes so many seconds, is sure to pay itself back, so that it need not
+  // wait. May take time.
+  virtual bool promises_much(const RequestView& /*request*/, double /*seconds*/, TimeShare& /*time*/) {
+    return false;
+  }
   // Seconds that a look at a text of `n_context` tokens takes, as far as is known beforehand.
   virtual double look_seconds(int n_context) const = 0;
 

@@ -107,7 +107,7 @@ class KnapSpecSelector final : public IntervalSelector {
 
   std::optional<LayerSet> learnt() const override {
     if (chosen_) return chosen_->layers;
-    if (!idle_blocks_.has_looked()) return std::nullopt;
+    if (!idle_blocks_.is_done()) return std::nullopt;
     return LayerSet::full(executor_.model().config().n_layers);
   }
   // How often they were right is learnt again: the text is another one.
@@ -135,8 +135,8 @@ class KnapSpecSelector final : public IntervalSelector {
     const double check = options_.check > 0 ? costs_.pass(options_.check, n_context) : 0;
     return 2 * (costs_.pass(n_rows, n_context) + check);
   }
-  bool promises_much(const RequestView& request, TimeShare& time) override {
-    return idle_blocks_.promises_much(request, time);
+  bool promises_much(const RequestView& request, double seconds, TimeShare& time) override {
+    return idle_blocks_.promises_much(request, seconds, time);
   }
 
   // As long as the drafter's threshold lets them be; all blocks are no draft.

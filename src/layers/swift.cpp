@@ -229,7 +229,7 @@ bool SwiftSelector::has_time(const RequestView& request) {
   const double seconds =
       2 * (resources_.costs.pass(kQuickBranches * static_cast<int>(kQuickTokens), n_context) +
            resources_.costs.pass(options_.window, n_context));
-  return time_.allows(seconds) || idle_blocks_.promises_much(request, time_);
+  return time_.allows(seconds) || idle_blocks_.promises_much(request, seconds, time_);
 }
 
 bool SwiftSelector::has_window(const Tokens& tokens) const {
