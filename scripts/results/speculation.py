@@ -41,11 +41,12 @@ class Speculation(Page):
     def write(self, files: dict[str, dict]) -> Written:
         benches = {setting.name: files[setting.name] for setting in all_settings() if setting.name in files}
         results = {name: file["methods"] for name, file in benches.items()}
+        machines = {name: file["measured"]["on"] for name, file in benches.items()}
         times = {model: files[name]["times"] for model in MODELS if (name := f"first-tokens-{model}") in files}
         head = page_head(files, benches.values())
         server = files.get("llama-server")
-        page = [*head, *tables(results=results, first_tokens=times), *llama_section(server)]
-        parts = {README: [*readme_head(benches), *readme_table(results), *llama_sentence(server)]} if benches else {}
+        page = [*head, *tables(results=results, first_tokens=times, machines=machines), *llama_section(server)]
+        parts = {README: [*readme_head(benches), *readme_table(results, machines), *llama_sentence(server)]} if benches else {}
         return Written(page, parts=parts)
 
 

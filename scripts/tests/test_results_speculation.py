@@ -49,10 +49,13 @@ class Tables(unittest.TestCase):
         self.assertAlmostEqual(over_best(methods, "math"), 100 / 110)
 
     def test_a_page(self):
-        lines = tables(results={"smollm2": measured(), "smollm2-8-at-once": measured()}, first_tokens={})
+        names = ("smollm2", "smollm2-8-at-once")
+        lines = tables(
+            results={name: measured() for name in names}, first_tokens={}, machines={name: "A" for name in names}
+        )
         text = "\n".join(lines)
         self.assertEqual([line for line in lines if line.startswith("## ")], ["## SmolLM2-135M, Q4_1", "## Several requests at once"])
-        self.assertRegex(text, r"\| texts, own layers \| 2\.00 \([^)]*\) \| `sssd` 1\.78 \| 1\.12 \([^)]*\) \| 1\.50 \| 3 of 3 \|")
+        self.assertRegex(text, r"\| texts, own layers \| 2\.00 \([^)]*\) \| `sssd` 1\.78 \| 1\.12 \([^)]*\) \| 1\.50 \| 3 of 3 \| A \|")
         self.assertIn("| `auto`, texts, own layers | 2.22 | 1.82 |\n| best single method | `sssd` 2.00 | `pld` 2.00 |\n| `auto` over it | 1.11 | 0.91 |", text)
         self.assertRegex(text, r"\| SmolLM2-135M, Q4_1 \| 8 \| texts, own layers \| 2\.00 ")
         for line in lines:  # every table's rows have as many cells as its head
@@ -61,11 +64,11 @@ class Tables(unittest.TestCase):
                 self.assertEqual(line.count("|"), head.count("|"))
 
     def test_readme(self):
-        lines = readme_table({"smollm2-q8-draft": measured()})
+        lines = readme_table({"smollm2-q8-draft": measured()}, {"smollm2-q8-draft": "A"})
         self.assertEqual(
-            lines[2:], ["| SmolLM2-135M, Q8_0 | and a draft model | 2.00 | `sssd` 1.78 | 1.50 | chat 2.22, math 1.82 |", ""]
+            lines[2:], ["| SmolLM2-135M, Q8_0 | and a draft model | 2.00 | `sssd` 1.78 | 1.50 | chat 2.22, math 1.82 | A |", ""]
         )
-        self.assertEqual(readme_table({}), [])
+        self.assertEqual(readme_table({}, {}), [])
 
     def test_first_tokens(self):
         times = {"auto": [{"first_ms": ms, "last_ms": 2 * ms} for ms in (900, 300, 330)], "none": [{"first_ms": 300, "last_ms": 600}] * 3}

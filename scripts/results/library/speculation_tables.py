@@ -33,15 +33,16 @@ def over_best(methods: Methods, category: str | None = None) -> float:
     return ratio(runs_of(best, category), runs_of(methods["auto"], category))
 
 
-def tables(*, results: dict[str, Methods], first_tokens: dict[str, dict]) -> list[str]:
-    """The page's sections. `results`: by setting; whatever was not measured is left out."""
+def tables(*, results: dict[str, Methods], first_tokens: dict[str, dict], machines: dict[str, str]) -> list[str]:
+    """The page's sections. `results` and `machines`: by setting; whatever was not measured is left out."""
     lines = []
     for model, title in MODELS.items():
         done = {draft: results[name] for draft in DRAFTS if (name := setting_name(model, draft)) in results}
         if done:
-            lines += [f"## {title}", "", *overall_table(done), *category_table(done), *method_table(done)]
-    lines += section(SAMPLED, sampled_table(results))
-    lines += section(BATCHED, batch_table(results))
+            on = {draft: machines[setting_name(model, draft)] for draft in done}
+            lines += [f"## {title}", "", *overall_table(done, on), *category_table(done), *method_table(done)]
+    lines += section(SAMPLED, sampled_table(results, machines))
+    lines += section(BATCHED, batch_table(results, machines))
     lines += section(FIRST, first_token_table(first_tokens))
     lines += section(PUBLISHED, published_table(results.get("as-published", {})))
     return lines
@@ -65,8 +66,9 @@ def overall_cells(methods: Methods) -> list[str]:
 OVERALL_HEAD = ["`auto`", "best single method", "`auto` over it", "tokens per pass", "the same text"]
 
 
-def overall_table(done: dict[bool, Methods]) -> list[str]:
-    return table(["drafts from", *OVERALL_HEAD], ([DRAFTS[draft], *overall_cells(m)] for draft, m in done.items()))
+def overall_table(done: dict[bool, Methods], machines: dict[bool, str]) -> list[str]:
+    rows = ([DRAFTS[draft], *overall_cells(methods), machines[draft]] for draft, methods in done.items())
+    return table(["drafts from", *OVERALL_HEAD, "on"], rows)
 
 
 def category_table(done: dict[bool, Methods]) -> list[str]:
@@ -94,25 +96,25 @@ def method_table(done: dict[bool, Methods]) -> list[str]:
     return table(["method", "drafts from", "speedup", "tokens per pass", "the same text"], rows)
 
 
-def sampled_table(results: dict[str, Methods]) -> list[str]:
+def sampled_table(results: dict[str, Methods], machines: dict[str, str]) -> list[str]:
     rows = []
     for model, title in MODELS.items():
         for draft, words in DRAFTS.items():
-            if methods := results.get(setting_name(model, draft, "-sampled")):
+            if methods := results.get(name := setting_name(model, draft, "-sampled")):
                 auto = methods["auto"]
-                speedup = speed_interval(methods, "auto")
-                rows.append([title, words, speedup, f"{auto['tokens_per_step']:.2f}", same_text(auto)])
-    return table(["model", "drafts from", "`auto`", "tokens per pass", "the same text"], rows)
+                cells = [speed_interval(methods, "auto"), f"{auto['tokens_per_step']:.2f}", same_text(auto)]
+                rows.append([title, words, *cells, machines[name]])
+    return table(["model", "drafts from", "`auto`", "tokens per pass", "the same text", "on"], rows)
 
 
-def batch_table(results: dict[str, Methods]) -> list[str]:
+def batch_table(results: dict[str, Methods], machines: dict[str, str]) -> list[str]:
     rows = []
     for model, title in MODELS.items():
         for batch in BATCHES:
             for draft, words in DRAFTS.items():
-                if methods := results.get(setting_name(model, draft, f"-{batch}-at-once")):
-                    rows.append([title, batch, words, *overall_cells(methods)])
-    return table(["model", "at once", "drafts from", *OVERALL_HEAD], rows)
+                if methods := results.get(name := setting_name(model, draft, f"-{batch}-at-once")):
+                    rows.append([title, batch, words, *overall_cells(methods), machines[name]])
+    return table(["model", "at once", "drafts from", *OVERALL_HEAD, "on"], rows)
 
 
 def first_token_table(measured: dict[str, dict]) -> list[str]:
@@ -172,17 +174,17 @@ def llama_sentence(file: dict | None) -> list[str]:
     ]
 
 
-def readme_table(results: dict[str, Methods]) -> list[str]:
+def readme_table(results: dict[str, Methods], machines: dict[str, str]) -> list[str]:
     rows = []
     for model, title in MODELS.items():
         for draft, words in DRAFTS.items():
-            if methods := results.get(setting_name(model, draft)):
+            if methods := results.get(name := setting_name(model, draft)):
                 best = best_single(methods)
                 by_speed = sorted(categories_of(methods), key=lambda c: speed(methods, "auto", c))
                 extremes = [f"{c} {speed(methods, 'auto', c):.2f}" for c in (by_speed[-1], by_speed[0])]
                 rows.append(
                     [title, words, f"{speed(methods, 'auto'):.2f}", f"`{best}` {speed(methods, best):.2f}",
-                     f"{methods['auto']['tokens_per_step']:.2f}", ", ".join(extremes)]
+                     f"{methods['auto']['tokens_per_step']:.2f}", ", ".join(extremes), machines[name]]
                 )  # fmt: skip
-    head = ["model", "drafts from", "`auto`", "best single method", "tokens per pass", "best and worst category"]
+    head = ["model", "drafts from", "`auto`", "best single method", "tokens per pass", "best and worst category", "on"]
     return table(head, rows)
