@@ -13,7 +13,7 @@ struct Machine {
   double row_share;
   double attention_row_share;
 };
-constexpr Machine kHost{.bandwidth = 1e10, .row_share = 0.15, .attention_row_share = 0.3};
+constexpr Machine kHost{.bandwidth = 1e10, .row_share = 0.15, .attention_row_share = 0.42};
 constexpr Machine kAccelerator{.bandwidth = 1e12, .row_share = 0.015, .attention_row_share = 0.05};
 // Keys and values are read less evenly than weights.
 constexpr double kAttentionFactor = 2;

@@ -15,6 +15,8 @@ constexpr double kMostSurprise = 3;
 // tried again.
 constexpr double kKept = 0.998;
 constexpr double kMostSeen = 32;
+// Passes that another number of rows counts for at most.
+constexpr double kMostOfOthers = 2;
 // By how much unseen passes of a guess look cheaper than they are thought to be.
 constexpr double kOptimism = 0.1;
 constexpr double kLayersRate = 0.05;
@@ -106,7 +108,8 @@ void PassCosts::observe_layers(const LayerSet& layers, int n_context, double sec
   correct();
 }
 
-// The mean of what was seen, in which a number of rows counts the less the further it is away.
+// The mean of what was seen, in which a number of rows counts the less the further it is away: what is
+// known of this one is not to be blurred by its neighbours, since their difference is what rows cost.
 double PassCosts::smoothed(size_t point) const {
   const auto& points = first_.curve.points();
   double sum = 0, weights = 0;
@@ -114,7 +117,9 @@ double PassCosts::smoothed(size_t point) const {
     if (corrections_[i].n_seen <= 0) continue;
     const double distance =
         std::abs(std::log2(static_cast<double>(points[i].n_rows) / points[point].n_rows));
-    const double weight = corrections_[i].n_seen * std::exp2(-4 * distance);
+    const double n_seen =
+        i == point ? corrections_[i].n_seen : std::min(corrections_[i].n_seen, kMostOfOthers);
+    const double weight = n_seen * std::exp2(-4 * distance);
     sum += weight * std::log(corrections_[i].factor);
     weights += weight;
   }

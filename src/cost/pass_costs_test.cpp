@@ -48,6 +48,19 @@ TEST(PassCosts, PassesCorrectAGuess) {
   EXPECT_DOUBLE_EQ(costs.learnt().curve.rows(4), costs.rows(4));
 }
 
+// What a batch's drafts cost is the difference of two numbers of rows that are seen all the time.
+TEST(PassCosts, NeighboursDoNotBlurWhatIsSeenOften) {
+  PassCosts costs(first_costs(), PassCosts::Known::kGuessed);
+  const auto seconds = [](int n_rows) { return n_rows <= 16 ? 1.0 : 1.6; };
+  for (int i = 0; i < 12; ++i) {
+    for (const int n_rows : {16, 24, 24, 24}) {  // most passes have drafts
+      costs.observe({.n_rows = n_rows, .n_requests = 16, .n_context = 0, .seconds = seconds(n_rows)});
+    }
+  }
+  EXPECT_NEAR(costs.rows(16), 1.0, 0.03);
+  EXPECT_NEAR(costs.rows(24), 1.6, 0.03);
+}
+
 TEST(PassCosts, OnePassOfAGuessTellsHowFastTheMachineIs) {
   PassCosts costs(first_costs(), PassCosts::Known::kGuessed);
   costs.observe({.n_rows = 1, .n_requests = 1, .n_context = 0, .seconds = 0.01});
