@@ -111,7 +111,7 @@ def page_lines(files: Files) -> list[str]:
         "*Speedups* are over plain decoding of the same engine; forerun's plain decoding itself is faster than libllama's",
         "([engine.md](engine.md)). Models of ours: SmolLM2-135M in Q4_1 and Q8_0, the only real model small enough for all of",
         "this on two cores; `smollm2-deep`, which has copies of its layers that do next to nothing, as large models have such",
-        "blocks; `smollm2-domains`, whose MLPs are cut by the domain that needs them.",
+        "blocks; `smollm2-domains`, some of whose layers one domain of prompts needs.",
         "",
         f"Hardware: {hardware(measured)}.",
         "",
