@@ -151,7 +151,7 @@ class Run(ProgramTest):
     def test_an_interrupted_answer_is_printed(self):
         text, statistics = self.interrupted()
         self.assertTrue(text.strip())
-        self.assertRegex(statistics.decode(), r"answer: [\d,]+ tokens?, .*interrupted")
+        self.assertRegex(statistics.decode(), r"answer: [\d,]+ tokens?\b.*interrupted")
         answer = json.loads(self.interrupted("--json")[0])
         self.assertEqual(answer["stop_reason"], "cancelled")
 
