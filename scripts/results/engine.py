@@ -45,7 +45,7 @@ class Engine(Page):
         head = [
             "# The engine beside libllama, measured",
             "",
-            f"Written by `scripts/results/engine.py` from the files in [engine/](engine), which it measures with",
+            "Written by `scripts/results/engine.py` from the files in [engine/](engine), which it measures with",
             "`forerun bench engine`: both engines on the same ggml, the same file and threads, taking turns. Milliseconds",
             "of a pass over so many tokens (medians), and in brackets how many times as long libllama takes. `@1024`: with",
             "so many tokens of context, 256 otherwise. *8 of 1*: what a pass over 8 tokens takes over one of 1. [What binds",

@@ -6,14 +6,12 @@
 Every number of ours is read from the files of the other pages (docs/results/*/); it measures nothing.
 """
 
-import json
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 
 from library.markdown import table
-from library.page import RESULTS, hardware
+from library.page import RESULTS, hardware, read_raw
 from library.overview_numbers import (
     Files, disco_over_fixed, knapspec_own, knnssd_over_shared, sssd_with_store, swift_own, whole_system,
 )  # fmt: skip
@@ -85,17 +83,13 @@ CLAIMS = [
 
 
 def main() -> None:
-    files = {page: read_folder(RESULTS / page) for page in PAGES}
+    files = {page: read_raw(RESULTS / page) for page in PAGES}
     every = [file for of_page in files.values() for file in of_page.values()]
     if not every:
         sys.exit("nothing is measured: run the other scripts in scripts/results/ first")
     path = RESULTS / "README.md"
     path.write_text("\n".join(page_lines(files)).rstrip() + "\n")
     print(path)
-
-
-def read_folder(folder: Path) -> dict[str, dict]:
-    return {path.stem: json.loads(path.read_text()) for path in sorted(folder.glob("*.json"))}
 
 
 def page_lines(files: Files) -> list[str]:

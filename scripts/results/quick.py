@@ -74,8 +74,7 @@ def parse_options() -> argparse.Namespace:
     parser.add_argument("--n-prompts", type=int, default=12, help="alike of every category")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--program", default=str(ROOT / "build" / "bin" / "forerun"))
-    parser.add_argument("--model", action="append", default=[], help=argparse.SUPPRESS)
-    parser.set_defaults(jobs=1)
+    parser.set_defaults(jobs=1, model=[])
     return parser.parse_args()
 
 

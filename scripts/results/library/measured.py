@@ -31,6 +31,11 @@ def interval(slow: list[dict], fast: list[dict]) -> str:
     return f"{ratio(slow, fast):.2f} ({low:.2f} to {high:.2f})"
 
 
+def low_to_high(numbers: list[float]) -> str:
+    low, high = f"{min(numbers):.2f}", f"{max(numbers):.2f}"
+    return low if low == high else f"{low} to {high}"
+
+
 def runs_of(result: dict, category: str | None = None) -> list[dict]:
     return [run for run in result["runs"] if category in (None, run["category"])]
 

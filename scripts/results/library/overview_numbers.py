@@ -1,18 +1,13 @@
 """What we reached, in a sentence for each paper, from the files of the pages. None: not measured."""
 
 from . import stopping_files
-from .measured import Methods, categories_of, ratio, speed
+from .measured import Methods, categories_of, low_to_high, ratio, speed
 from .speculation_settings import MODELS
 from .speculation_tables import DRAFTS, best_single, setting_name
 from .stopping_settings import disco
 from .stores_measured import by_set
 
 Files = dict[str, dict[str, dict]]  # by page, then by name
-
-
-def span_of(numbers: list[float]) -> str:
-    low, high = f"{min(numbers):.2f}", f"{max(numbers):.2f}"
-    return low if low == high else f"{low} to {high}"
 
 
 def whole_system(files: Files) -> str | None:
@@ -23,7 +18,7 @@ def whole_system(files: Files) -> str | None:
     over_best = [ratio(methods[best_single(methods)]["runs"], methods["auto"]["runs"]) for methods in found]
     slowest = min(speed(methods, "auto", category) for methods in found for category in categories_of(methods))
     return (
-        f"**{span_of([speed(methods, 'auto') for methods in found])}** times, {span_of(over_best)} of the best single "
+        f"**{low_to_high([speed(methods, 'auto') for methods in found])}** times, {low_to_high(over_best)} of the best single "
         f"method; the slowest category {slowest:.2f}"
     )
 
@@ -65,7 +60,7 @@ def knnssd_over_shared(files: Files) -> str | None:
     streams = [file["methods"] for name, file in files["domains"].items() if name.startswith("stream-")]
     if not streams:
         return None
-    speeds = {name: span_of([speed(methods, name) for methods in streams]) for name in ("labelled", "shared", "unlabelled")}
+    speeds = {name: low_to_high([speed(methods, name) for methods in streams]) for name in ("labelled", "shared", "unlabelled")}
     return (
         f"**{speeds['labelled']}**, {speeds['shared']} with one set for all domains, {speeds['unlabelled']} with domains "
         "that nobody named (smollm2-domains)"
@@ -74,11 +69,11 @@ def knnssd_over_shared(files: Files) -> str | None:
 
 def disco_over_fixed(files: Files) -> str | None:
     speeds = stopping_files.read(files["stopping"]).speeds
-    pairs = [(name, rules) for c in ("q8", "q4") for name, rules in speeds[c].items() if disco(name) in rules]
+    pairs = stopping_files.greedy_sets(speeds)
     if not pairs:
         return None
-    over = [ratio(rules[stopping_files.best_fixed(rules)], rules[disco(name)]) for name, rules in pairs]
+    over = stopping_files.over_best_fixed(pairs)
     cost = [ratio(rules[stopping_files.best_fixed(rules)], rules["cost"]) for _, rules in pairs]
     heuristic = [ratio(rules["heuristic"], rules[disco(name)]) for name, rules in pairs if "heuristic" in rules]
-    versus = f", {span_of(heuristic)} times the heuristic one" if heuristic else ""
-    return f"**{span_of(over)}** times the best fixed length{versus}; `cost`, which needs no training, {span_of(cost)}"
+    versus = f", {low_to_high(heuristic)} times the heuristic one" if heuristic else ""
+    return f"**{low_to_high(over)}** times the best fixed length{versus}; `cost`, which needs no training, {low_to_high(cost)}"

@@ -23,9 +23,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from .machine import machine_name
-from .setup import Setup
+from .setup import ROOT, Setup
 
-ROOT = Path(__file__).resolve().parents[3]
 RESULTS = ROOT / "docs" / "results"
 
 
@@ -105,7 +104,7 @@ class Page:
 
     def render(self, raw: Path, quick: bool = False) -> list[Path]:
         """Writes the page beside the folder of what was measured; the paths of all that was written."""
-        files = {path.stem: json.loads(path.read_text()) for path in sorted(raw.glob("*.json"))}
+        files = read_raw(raw)
         if not files:
             sys.exit(f"nothing is measured in {raw}: run this with --prompts FILE first")
         written = self.write(files)
@@ -165,6 +164,11 @@ def rounded(value: object) -> object:
 
 
 # ---- Writing ----
+
+
+def read_raw(folder: Path) -> dict[str, dict]:
+    """What was measured, by name."""
+    return {path.stem: json.loads(path.read_text()) for path in sorted(folder.glob("*.json"))}
 
 
 def marks(page: str) -> tuple[str, str]:

@@ -58,11 +58,9 @@ class Setup:
         with tempfile.TemporaryDirectory(dir=self.work) as folder:
             yield Path(folder)
 
-    def bench(self, model: str, methods: list[str], *flags: object, prompts: Path | None = None,
-              n_prompts: int | None = None, tokens: int | None = None, cache: Path | None = None) -> dict:  # fmt: skip
-        """`bench spec`'s result of each method, by name, plain decoding among them."""
-        sizes = {"n_prompts": n_prompts, "tokens": tokens}
-        report = self.bench_report(model, methods, *flags, prompts=prompts, **sizes, cache=cache)
+    def bench(self, model: str, methods: list[str], *flags: object, **settings: object) -> dict:
+        """Its result of each method, by name, plain decoding among them. `settings`: as bench_report has them."""
+        report = self.bench_report(model, methods, *flags, **settings)
         return {"forerun": report["forerun"], "methods": {name: slim(result) for name, result in report["methods"].items()}}
 
     def bench_report(self, model: str, methods: list[str], *flags: object, prompts: Path | None = None,
@@ -75,13 +73,6 @@ class Setup:
             "-n", tokens or options.tokens, "--methods", ",".join(methods), "--seed", 1, *flags,
             model=self.model(model), cache=cache,
         )  # fmt: skip
-
-    def split(self, key: str = "category") -> dict[str, list[dict]]:
-        """The prompts by category, in their order."""
-        found: dict[str, list[dict]] = defaultdict(list)
-        for prompt in read_prompts(self.options.prompts):
-            found[prompt.get(key) or "all"].append(prompt)
-        return found
 
 
 def slim(result: dict) -> dict:

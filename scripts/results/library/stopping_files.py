@@ -3,10 +3,12 @@
 from collections import defaultdict
 from dataclasses import dataclass, field
 
-from .measured import decode_ms
+from .measured import decode_ms, ratio
+from .stopping_settings import disco
 
 Runs = list[dict]
 Rules = dict[str, Runs]  # by rule, a run for each prompt
+
 
 @dataclass
 class Measured:
@@ -44,3 +46,13 @@ def read(files: dict[str, dict]) -> Measured:
 
 def best_fixed(rules: Rules) -> str:
     return min((label for label in rules if label.startswith("fixed")), key=lambda label: decode_ms(rules[label]))
+
+
+def greedy_sets(speeds: dict[str, dict[str, Rules]]) -> list[tuple[str, Rules]]:
+    """By name, those of greedy answers whose own classifier was measured."""
+    return [(name, rules) for c in ("q8", "q4") for name, rules in speeds.get(c, {}).items() if disco(name) in rules]
+
+
+def over_best_fixed(sets: list[tuple[str, Rules]]) -> list[float]:
+    """How many times as fast as the best fixed length each set's own classifier is."""
+    return [ratio(rules[best_fixed(rules)], rules[disco(name)]) for name, rules in sets]

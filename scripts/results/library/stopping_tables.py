@@ -3,9 +3,9 @@
 from . import stopping_classifiers as classifiers
 from . import stopping_paper as paper
 from .markdown import paragraph, picture, section, table
-from .measured import interval, ratio
+from .measured import interval, low_to_high, ratio
 from .page import Written, how_measured, span
-from .stopping_files import Measured, Rules, Runs, best_fixed, read
+from .stopping_files import Measured, Rules, Runs, best_fixed, greedy_sets, over_best_fixed, read
 from .stopping_model import by_place, fastest, mean_and_deviation, oracle_lengths, shares
 from .stopping_settings import (
     COMPARISONS, DEFAULTS, LENGTHS, LONGEST, MODELS, TEMPERATURE, TRIED, USUAL, Comparison, disco, tuned,
@@ -75,10 +75,10 @@ def head(files: dict[str, dict]) -> list[str]:
 
 
 def summary_text(speeds: dict[str, dict[str, Rules]]) -> list[str]:
-    greedy = [(name, rules) for c in ("q8", "q4") for name, rules in speeds.get(c, {}).items() if disco(name) in rules]
+    greedy = greedy_sets(speeds)
     if not greedy:
         return []
-    over = [ratio(rules[best_fixed(rules)], rules[disco(name)]) for name, rules in greedy]
+    over = over_best_fixed(greedy)
     of_oracle = [ratio(rules["oracle"], rules[disco(name)]) for name, rules in greedy]
     cost = [ratio(rules[disco(name)], rules["cost"]) for name, rules in greedy]
     drafted = [run for of in speeds.values() for rules in of.values() for label in rules if label != "none"
@@ -91,11 +91,6 @@ def summary_text(speeds: dict[str, dict[str, Rules]]) -> list[str]:
         f"{low_to_high(cost)} times as fast as the classifier.",
         f"{n_same:,} of {len(drafted):,} texts of all rules are plain decoding's, token for token.",
     )
-
-
-def low_to_high(numbers: list[float]) -> str:
-    low, high = f"{min(numbers):.2f}", f"{max(numbers):.2f}"
-    return low if low == high else f"{low} to {high}"
 
 
 def tuning_text(tunings: dict[str, dict[str, dict]]) -> list[str]:

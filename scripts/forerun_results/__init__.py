@@ -1,1 +1,0 @@
-"""What the scripts that measure have in common."""
