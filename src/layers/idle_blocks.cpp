@@ -5,6 +5,7 @@
 #include <numbers>
 
 #include "cost/draft_value.h"
+#include "request/expected_tokens.h"
 
 namespace forerun {
 namespace {
@@ -18,8 +19,8 @@ constexpr double kLargestAngle = 10 * std::numbers::pi / 180;
 // What drafts with the others are to bring at least, and how often they are taken to be right.
 constexpr double kLeastSpeedup = 1.2;
 constexpr SeenAgreement kUsual{.agreement = 0.85, .n_seen = 100};
-// Tokens that an answer is thought to get yet, or as many as it has already; and in how many such
-// answers a choice is to be paid back: what is chosen for one is there for the next.
+// Tokens that an answer usually has, and in how many answers a choice is to be paid back: what is chosen
+// for one is there for the next.
 constexpr double kUsualAnswer = 128;
 constexpr double kAnswers = 4;
 
@@ -69,10 +70,8 @@ bool IdleBlockCheck::promises_much(const RequestView& request, double choosing, 
     speedup_ = look(request, time);
   }
   if (is_done()) return false;
-  const auto n_answer = static_cast<double>(n_text - request.n_prompt());
-  const double n_expected = std::min<double>(request.n_left(), std::max(kUsualAnswer, n_answer));
   const double saved = (1 - 1 / *speedup_) * costs_.pass(1, n_context);
-  if (kAnswers * n_expected * saved < choosing) return false;
+  if (kAnswers * expected_tokens(request, kUsualAnswer) * saved < choosing) return false;
   skip();
   return true;
 }

@@ -11,18 +11,13 @@
 #include <vector>
 
 #include "sampling/sampler.h"
+#include "support/plain_sampling.h"
 
 namespace forerun {
 namespace {
 
 Sampler sampler_with_seed(uint64_t seed, int n_vocab) {
-  SamplingOptions options;
-  options.temperature = 1;
-  options.top_k = 0;
-  options.top_p = 1;
-  options.min_p = 0;
-  options.seed = seed;
-  return Sampler(options, n_vocab);
+  return Sampler(test::plain_sampling(seed), n_vocab);
 }
 
 Distribution make_distribution(const std::vector<double>& probabilities) {

@@ -16,20 +16,13 @@
 
 #include "core/error.h"
 #include "support/odd_floats.h"
+#include "support/plain_sampling.h"
 #include "verify/hashed_model.h"
 
 namespace forerun {
 namespace {
 
-SamplingOptions plain_options(uint64_t seed) {
-  SamplingOptions options;
-  options.temperature = 1;
-  options.top_k = 0;
-  options.top_p = 1;
-  options.min_p = 0;
-  options.seed = seed;
-  return options;
-}
+using test::plain_sampling;
 
 // Probabilities of tokens 0, 1, ... as logits; 0 excludes a token.
 std::vector<float> logits_of(std::initializer_list<double> probabilities) {
@@ -75,7 +68,7 @@ TEST(Verify, EmptyTreeGivesOneToken) {
   for (AcceptRule rule : kAllRules) {
     std::set<TokenId> seen;
     for (uint64_t seed = 0; seed < 100; ++seed) {
-      const Verdict verdict = verify_with(rule, {}, logits, plain_options(seed));
+      const Verdict verdict = verify_with(rule, {}, logits, plain_sampling(seed));
       EXPECT_TRUE(verdict.path.empty());
       EXPECT_EQ(verdict.tested.size(), 0u);
       seen.insert(verdict.next);
@@ -98,7 +91,7 @@ TEST(Verify, NeverAcceptsWhatTheModelExcludes) {
     for (const DraftTree* tree : {&chosen, &drawn, &only_excluded}) {
       std::set<TokenId> seen;
       for (uint64_t seed = 0; seed < 200; ++seed) {
-        const Verdict verdict = verify_with(rule, *tree, logits, plain_options(seed));
+        const Verdict verdict = verify_with(rule, *tree, logits, plain_sampling(seed));
         EXPECT_TRUE(verdict.path.empty());
         EXPECT_EQ(verdict.tested.size(), 2u);
         seen.insert(verdict.next);
@@ -115,7 +108,7 @@ TEST(Verify, GreedyTextIsTheSameUnderEveryRule) {
   SamplingOptions options;
   options.temperature = 0;
   options.repeat_penalty = 1.4f;
-  const Sampler draft_sampler(plain_options(1), n_vocab);
+  const Sampler draft_sampler(plain_sampling(1), n_vocab);
   for (AcceptRule rule : kAllRules) {
     size_t n_accepted = 0;
     for (uint64_t seed = 0; seed < 30; ++seed) {
@@ -154,7 +147,7 @@ TEST(Verify, AcceptsSomeChildWhenTheyAreAllThereIs) {
   for (int32_t token : {2, 0, 1}) tree.add({.token = TokenId{token}});
   for (AcceptRule rule : kAllRules) {
     for (uint64_t seed = 0; seed < 300; ++seed) {
-      const Verdict verdict = verify_with(rule, tree, logits, plain_options(seed));
+      const Verdict verdict = verify_with(rule, tree, logits, plain_sampling(seed));
       EXPECT_EQ(verdict.path.size(), 1u);
       EXPECT_EQ(verdict.tested.size(), 3u);
     }
@@ -170,7 +163,7 @@ TEST(Verify, AcceptsADrawFromTheModelItself) {
       DraftTree tree;
       tree.add({.token = TokenId{static_cast<int32_t>(seed % 3)}});
       tree.set_distribution(kRoot, distribution_of({0.2, 0.5, 0.3}));
-      EXPECT_EQ(verify_with(rule, tree, logits, plain_options(seed)).path.size(), 1u);
+      EXPECT_EQ(verify_with(rule, tree, logits, plain_sampling(seed)).path.size(), 1u);
     }
   }
 }
@@ -185,7 +178,7 @@ TEST(Verify, TreatsAChildOutsideTheDistributionAsChosen) {
   for (AcceptRule rule : {AcceptRule::kLeviathan, AcceptRule::kRejection}) {
     int n_accepted = 0;
     for (uint64_t seed = 0; seed < 10'000; ++seed)
-      n_accepted += static_cast<int>(verify_with(rule, tree, logits, plain_options(seed)).path.size());
+      n_accepted += static_cast<int>(verify_with(rule, tree, logits, plain_sampling(seed)).path.size());
     EXPECT_NEAR(n_accepted, 3'000, 5 * std::sqrt(10'000 * 0.3 * 0.7));
   }
 }
@@ -197,7 +190,7 @@ TEST(Verify, FollowsAChildThatWasNotTried) {
   DraftTree tree;
   tree.add({.token = TokenId{0}});
   const int32_t second = tree.add({.token = TokenId{1}});
-  const Verdict verdict = verify_with(AcceptRule::kLeviathan, tree, logits, plain_options(1));
+  const Verdict verdict = verify_with(AcceptRule::kLeviathan, tree, logits, plain_sampling(1));
   EXPECT_EQ(verdict.path, std::vector<int32_t>{second});
   EXPECT_EQ(verdict.next, TokenId{1});
   EXPECT_EQ(verdict.tested.size(), 2u);
@@ -241,7 +234,7 @@ TEST(Verify, AcceptsAsOftenAsTheRulesSay) {
     tree.set_distribution(kRoot, distribution_of({q[0], q[1], q[2]}));
     for (AcceptRule rule : kAllRules)
       accepted[rule] +=
-          static_cast<int>(verify_with(rule, tree, logits, plain_options(seed)).path.size());
+          static_cast<int>(verify_with(rule, tree, logits, plain_sampling(seed)).path.size());
   }
   for (AcceptRule rule : kAllRules)
     EXPECT_NEAR(accepted[rule], expected[rule], 5 * std::sqrt(kDrafts * 0.25)) << to_string(rule);
@@ -254,7 +247,7 @@ TEST(Verify, IsDeterministic) {
   for (int32_t parent = 0; parent < 4; ++parent) tree.add({.token = TokenId{5}, .parent = parent});
   for (AcceptRule rule : kAllRules) {
     for (uint64_t seed = 0; seed < 50; ++seed) {
-      const Sampler sampler(plain_options(seed), 6);
+      const Sampler sampler(plain_sampling(seed), 6);
       const Verdict a = verify_draft(model, sampler, {}, tree, verifier_of(rule));
       const Verdict b = verify_draft(model, sampler, {}, tree, verifier_of(rule));
       EXPECT_EQ(a.path, b.path);
@@ -265,7 +258,8 @@ TEST(Verify, IsDeterministic) {
 
 TEST(Verify, ThrowsWhenNoTokenIsLeft) {
   const std::vector<float> logits(4, std::numeric_limits<float>::quiet_NaN());
-  for (AcceptRule rule : kAllRules) EXPECT_THROW(verify_with(rule, {}, logits, plain_options(1)), Error);
+  for (AcceptRule rule : kAllRules)
+    EXPECT_THROW(verify_with(rule, {}, logits, plain_sampling(1)), Error);
 }
 
 }  // namespace

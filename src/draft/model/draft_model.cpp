@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "model/foreign_text.h"
+#include "request/expected_tokens.h"
 
 namespace forerun {
 namespace {
@@ -38,11 +39,7 @@ class DraftModelDrafter::OfRequest final : public RequestModelDrafter {
     return costs.pass(n_unread, n_before) - costs.pass(1, n_before);
   }
 
-  // An answer is thought to get as many more tokens as answers usually have, or as it has already if
-  // that is more: the longer one is, the longer it is likely to go on.
-  double n_expected() const override {
-    return std::min<double>(request().n_left(), std::max(drafter_.usual_answer_, n_answer()));
-  }
+  double n_expected() const override { return expected_tokens(request(), drafter_.usual_answer_); }
 
   std::optional<ChainStart> start() override {
     forget_draft();
@@ -56,11 +53,10 @@ class DraftModelDrafter::OfRequest final : public RequestModelDrafter {
   }
 
   void finish() override {
-    drafter_.usual_answer_ += kAnswerRate * (n_answer() - drafter_.usual_answer_);
+    drafter_.usual_answer_ += kAnswerRate * (n_answer(request()) - drafter_.usual_answer_);
   }
 
  private:
-  double n_answer() const { return static_cast<double>(request().text().size() - request().n_prompt()); }
   std::span<const TokenId> unread() const { return request().text().subspan(slot_->text.size()); }
   Executor& executor() { return *drafter_.draft_->executor; }
 

@@ -8,27 +8,19 @@
 
 #include "core/error.h"
 #include "engine/stepper_fixture.h"
+#include "support/plain_sampling.h"
 #include "tune/answers.h"
 
 namespace forerun {
 namespace {
+
+using test::plain_sampling;
 
 constexpr AcceptRule kRules[] = {AcceptRule::kMatch, AcceptRule::kTargetOnly, AcceptRule::kLeviathan,
                                  AcceptRule::kRejection};
 
 double probability(const Distribution& distribution, int32_t token) {
   return std::exp(static_cast<double>(distribution.logprob(TokenId{token})));
-}
-
-// Draws as they are, with no truncation.
-SamplingOptions plain_sampling(uint64_t seed) {
-  SamplingOptions options;
-  options.temperature = 1;
-  options.top_k = 0;
-  options.top_p = 1;
-  options.min_p = 0;
-  options.seed = seed;
-  return options;
 }
 
 // Logits of a few tokens, each impossible once in a while.
