@@ -2,7 +2,6 @@
 import json
 import re
 import shutil
-from collections import defaultdict
 from hashlib import sha256
 from pathlib import Path
 
@@ -12,7 +11,7 @@ from library.layers_settings import (
 )  # fmt: skip
 from library.markdown import prose
 from library.page import Measurement, Page, Written, how_measured, span
-from library.setup import Setup, digest, read_prompts, write_prompts
+from library.setup import Setup, digest, parted, read_prompts, write_prompts
 
 CHARACTERS_PER_TOKEN = 4.5
 COSTS = "calibration.json"
@@ -138,27 +137,18 @@ def slim_search(path: Path) -> dict:
 
 
 def halves(setup: Setup) -> tuple[Path, Path]:
-    """Every other prompt of each category is for searches, the rest for speeds."""
+    """One half of each category is for searches, the other for speeds."""
     key = digest(setup.options.prompts)[:8]
 
     def make(folder: Path) -> None:
-        parts = split_prompts(read_prompts(setup.options.prompts))
+        prompts = read_prompts(setup.options.prompts)
+        searched, others = parted(prompts, (len(prompts) + 1) // 2)
         folder.mkdir()
-        for name, prompts in zip(("search", "speed"), parts):
-            write_prompts(folder / f"{name}.jsonl", prompts)
+        write_prompts(folder / "search.jsonl", searched)
+        write_prompts(folder / "speed.jsonl", others or searched)
 
     folder = setup.artefact(f"prompts-{key}", make)
     return folder / "search.jsonl", folder / "speed.jsonl"
-
-
-def split_prompts(prompts: list[dict]) -> tuple[list[dict], list[dict]]:
-    parts: tuple[list[dict], list[dict]] = ([], [])
-    n_seen: dict[str, int] = defaultdict(int)
-    for prompt in prompts:
-        category = prompt.get("category") or ""
-        parts[n_seen[category] % 2].append(prompt)
-        n_seen[category] += 1
-    return parts[0], parts[1] or parts[0]
 
 
 def sizes(setup: Setup, bench: Bench) -> dict[str, int]:

@@ -4,10 +4,10 @@ from argparse import ArgumentParser
 from pathlib import Path
 
 from library.page import ROOT, Measurement, Page, Written, how_measured, span
-from library.setup import Setup, digest, read_prompts
+from library.setup import Setup, digest, parted, read_prompts
 from library.stores_measured import BASELINES, HARD_MODELS, LEARNING, VARIANTS, sssd, store_only
 from library.stores_prompts import (
-    PromptSet, alike, first_turns, halves, kept_file, parted, random_prompts, text_files, write_texts,
+    PromptSet, alike, first_turns, halves, kept_file, random_prompts, text_files, write_texts,
 )  # fmt: skip
 from library.stores_scale_tables import plots
 from library.stores_tables import SECTIONS, tables

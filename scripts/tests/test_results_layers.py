@@ -69,13 +69,6 @@ class Settings(unittest.TestCase):
         names = [search_file(name) for name in SEARCHES]
         self.assertEqual(len(set(names)), len(names))
 
-    def test_prompts_are_halved_by_category(self):
-        prompts = [{"id": str(i), "category": c} for i, c in enumerate("aabbba")]
-        first, second = layers.split_prompts(prompts)
-        self.assertEqual([p["id"] for p in first], ["0", "2", "4", "5"])
-        self.assertEqual([p["id"] for p in second], ["1", "3"])
-        self.assertEqual(layers.split_prompts(prompts[:1]), (prompts[:1], prompts[:1]))
-
     def test_results_have_the_names_of_tables(self):
         named = layers.by_name({"methods": {"none": 0, 'selfsd:layers="/a/b"': 1}}, {"selfsd": 'selfsd:layers="/a/b"'})
         self.assertEqual(named["methods"], {"none": 0, "selfsd": 1})

@@ -12,7 +12,8 @@ from library import svg
 from library.stores_measured import (
     by_set, drafting_us, last_runs, latency_ms, of_100, of_kind, speed_with_prompts, sssd, store_only, throughput,
 )  # fmt: skip
-from library.stores_prompts import alike, first_turns, halves, parted, random_prompts, text_files, text_of, write_texts
+from library.setup import parted
+from library.stores_prompts import alike, first_turns, halves, random_prompts, text_files, text_of, write_texts
 from library.stores_scale_tables import batches_section, dilution, plots, retrieval_section, size_row, where_faster
 from library.stores_tables import SECTIONS, best_baseline, source_rows, sum_rows, tables
 

@@ -8,6 +8,7 @@ import threading
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import zip_longest
 from pathlib import Path
 
 from .first_tokens import model_path
@@ -86,6 +87,16 @@ def digest(path: Path) -> str:
 
 def read_prompts(path: Path) -> list[dict]:
     return [json.loads(line) for line in path.read_text().splitlines() if line.strip()]
+
+
+def parted(prompts: list[dict], n: int) -> tuple[list[dict], list[dict]]:
+    """`n` of them, the same number of each category as far as they go, and the others; both in their order."""
+    places = defaultdict(list)
+    for i, prompt in enumerate(prompts):
+        places[prompt.get("category") or ""].append(i)
+    turns = [i for turn in zip_longest(*places.values()) for i in turn if i is not None]
+    chosen = set(turns[:n])
+    return [p for i, p in enumerate(prompts) if i in chosen], [p for i, p in enumerate(prompts) if i not in chosen]
 
 
 def write_prompts(path: Path, prompts: list[dict]) -> None:

@@ -4,13 +4,11 @@ import hashlib
 import json
 import random
 import string
-from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
-from itertools import zip_longest
 from pathlib import Path
 
-from .setup import Setup, write_prompts
+from .setup import Setup, parted, write_prompts
 
 MAX_TEXT = 2**20  # characters of a file, so that none is most of a store
 N_WORDS = 40  # of a prompt of random words
@@ -22,16 +20,6 @@ class PromptSet:
     digest: str  # of its file
     measured: list[dict]
     fill: list[dict]  # whose answers make the store
-
-
-def parted(prompts: list[dict], n: int) -> tuple[list[dict], list[dict]]:
-    """`n` of them, the same number of each category as far as they go, and the others; both in their order."""
-    places = defaultdict(list)
-    for i, prompt in enumerate(prompts):
-        places[prompt.get("category") or ""].append(i)
-    turns = [i for turn in zip_longest(*places.values()) for i in turn if i is not None]
-    chosen = set(turns[:n])
-    return [p for i, p in enumerate(prompts) if i in chosen], [p for i, p in enumerate(prompts) if i not in chosen]
 
 
 def alike(prompts: list[dict], n: int) -> list[dict]:
