@@ -62,7 +62,7 @@ def head(files: dict[str, dict]) -> list[str]:
         f"Of each, {span(uses, 'test')} are for speeds, {span(uses, 'validation')} validate, and classifiers are",
         f"trained on {span(uses, 'training')} others; the paper has 80, 80 and 374 to 500.",
         "",
-        f"Speeds of a set are measured in {span(speeds, 'parts')} parts. In each, rules take turns prompt by prompt.",
+        f"Commands that measure the speeds of a set: {span(speeds, 'parts')}. In each, rules take turns prompt by prompt.",
         "`cost` begins with what it learnt on the validation prompts, `adaptive` and `roc` with their defaults. (Where",
         "nothing is known of a draft model, `cost` lets it draft little at first.) *Speedup* is the decode time of",
         "plain decoding over the rule's, which has all that the draft model does, reading the prompt too; in brackets",
