@@ -114,6 +114,23 @@ void ChainRecord::restore(std::span<const float> numbers) {
   for (double& n : n_seen_) n = std::max(0.0f, *next++);
 }
 
+std::array<double, kMostLevels> row_prices(const std::array<double, kMostLevels + 1>& costs) {
+  std::array<double, kMostLevels> prices{};
+  for (size_t corner = 0; corner < kMostLevels;) {
+    size_t next = corner + 1;
+    const auto slope_to = [&](size_t n) {
+      return (costs[n] - costs[corner]) / static_cast<double>(n - corner);
+    };
+    for (size_t n = corner + 2; n <= kMostLevels; ++n) {
+      if (slope_to(n) <= slope_to(next)) next = n;
+    }
+    std::fill(prices.begin() + static_cast<std::ptrdiff_t>(corner),
+              prices.begin() + static_cast<std::ptrdiff_t>(next), slope_to(next));
+    corner = next;
+  }
+  return prices;
+}
+
 // By dynamic programming from the last level back, over how likely the text comes there.
 double value_of_drafting(const ChainOutlook& outlook, DraftedBehind behind, double reached,
                          const TextLevels& texts, const ChainPrices& prices, int n_most) {
@@ -124,7 +141,7 @@ double value_of_drafting(const ChainOutlook& outlook, DraftedBehind behind, doub
     for (size_t bin = 0; bin < kSurenessBins; ++bin) {
       const double right = chance * outlook.chances[bin];
       sum += outlook.shares[of][bin] *
-             (value_of_level(right, texts.chance[level], texts.n_nodes[level], prices.row) +
+             (value_of_level(right, texts.chance[level], texts.n_nodes[level], prices.rows[level]) +
               after[static_cast<size_t>(behind_bin(bin))](right));
     }
     return sum;

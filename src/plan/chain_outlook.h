@@ -58,9 +58,13 @@ struct TextLevels {
 
 // In tokens that the same time would bring otherwise.
 struct ChainPrices {
-  double token;  // to draft one
-  double row;    // to verify one
+  double token;                          // to draft one
+  std::array<double, kMostLevels> rows;  // to verify one more, level by level
 };
+
+// The prices of rows from what passes of 0, 1, 2, ... further rows cost. Costs have steps, so that one
+// more row may not pay where three do: these are the slopes of their lower hull, which never fall.
+std::array<double, kMostLevels> row_prices(const std::array<double, kMostLevels + 1>& costs);
 
 // The tokens that drafting on brings, less what it costs, if it goes on as long as that pays, at most
 // `n_most` tokens: against verifying what texts propose there. On each level the draft's token is

@@ -15,8 +15,14 @@ ChainOutlook always_sure(double chance) {
   return outlook;
 }
 
+ChainPrices prices_of(double token, double row) {
+  ChainPrices prices{.token = token, .rows = {}};
+  prices.rows.fill(row);
+  return prices;
+}
+
 TEST(ChainOutlook, CountsTokensLessWhatTheyCost) {
-  const ChainPrices prices{.token = 0.1, .row = 0.05};
+  const ChainPrices prices = prices_of(0.1, 0.05);
   const auto value = [&](int n_most) {
     return value_of_drafting(always_sure(0.9), DraftedBehind::kText, 1, {}, prices, n_most);
   };
@@ -31,13 +37,13 @@ TEST(ChainOutlook, CountsTokensLessWhatTheyCost) {
 TEST(ChainOutlook, ChainsThatEndInTimePayWhereTokensOnAverageDoNot) {
   ChainOutlook outlook = always_sure(0.98);
   outlook.shares[static_cast<size_t>(DraftedBehind::kText)] = {0.5, 0, 0, 0, 0, 0.5};
-  const ChainPrices prices{.token = 0.55, .row = 0};
+  const ChainPrices prices = prices_of(0.55, 0);
   EXPECT_LT(value_of_drafting(outlook, DraftedBehind::kText, 1, {}, prices, 1), 0);
   EXPECT_GT(value_of_drafting(outlook, DraftedBehind::kText, 1, {}, prices, 8), 0.3);
 }
 
 TEST(ChainOutlook, CountsWhatItAddsToTexts) {
-  const ChainPrices prices{.token = 0.3, .row = 0.05};
+  const ChainPrices prices = prices_of(0.3, 0.05);
   const auto beside = [&](double chance) {
     TextLevels texts;
     for (size_t level = 0; level < 4; ++level) {
@@ -49,6 +55,18 @@ TEST(ChainOutlook, CountsWhatItAddsToTexts) {
   EXPECT_GT(beside(0.1), 0.5);
   EXPECT_GT(beside(0.1), beside(0.3));
   EXPECT_LT(beside(0.9), 0);
+}
+
+TEST(ChainOutlook, RowsCostWhatTheNextStepsDo) {
+  // Two rows for the price of one, and nearly none for the first.
+  std::array<double, kMostLevels + 1> costs{};
+  for (size_t n = 1; n < costs.size(); ++n) costs[n] = 0.1 + 0.8 * static_cast<double>(n / 2);
+  const auto prices = row_prices(costs);
+  EXPECT_DOUBLE_EQ(prices[0], 0.1);
+  for (size_t level = 1; level + 1 < prices.size(); ++level) {
+    EXPECT_NEAR(prices[level], 0.4, 1e-9) << level;
+    EXPECT_GE(prices[level + 1], prices[level] - 1e-12);
+  }
 }
 
 TEST(ChainOutlook, IsLearnt) {

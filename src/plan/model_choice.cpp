@@ -1,6 +1,7 @@
 #include "plan/model_choice.h"
 
 #include <algorithm>
+#include <array>
 
 namespace forerun {
 namespace {
@@ -27,20 +28,17 @@ constexpr double kKnownTokens = 16;
 // says little of the others.
 constexpr int kDoubtfulSteps = 3;
 
-// The rows that the slope of their cost is taken from.
-constexpr int kSlopeRows = 8;
-
-// All levels below `node` whose nodes are taken with a chance of `least` or more.
+// All levels below `node` with the nodes that are likely enough to be worth their rows.
 void add_levels(const ProposedTree& proposed, std::span<const double> chances, int32_t node,
-                double least, TextLevels& levels, size_t level = 0) {
+                const std::array<double, kMostLevels>& rows, TextLevels& levels, size_t level = 0) {
   if (level >= kMostTokens) return;
   for (int32_t child = proposed.tree.first_child(node); child != DraftTree::kNone;
        child = proposed.tree.next_sibling(child)) {
     const double chance = chances[static_cast<size_t>(child)];
-    if (chance < least) continue;
+    if (chance < rows[level]) continue;
     levels.chance[level] += chance;
     ++levels.n_nodes[level];
-    add_levels(proposed, chances, child, least, levels, level + 1);
+    add_levels(proposed, chances, child, rows, levels, level + 1);
   }
 }
 
@@ -179,11 +177,11 @@ double ModelChoice::gain_of(const Offer& offer, const RequestPlan& request, cons
   };
   const int depth = proposed.tree.depth(end);
   const double price = (is_begun ? 1 : kStartMargin) * worth.tokens_per_second;
-  const ChainPrices prices{
-      .token = price * offer.token_seconds,
-      .row = price * (pass_seconds(depth + kSlopeRows) - pass_seconds(depth)) / kSlopeRows};
+  std::array<double, kMostLevels + 1> costs;
+  for (size_t n = 0; n < costs.size(); ++n) costs[n] = price * pass_seconds(depth + static_cast<int>(n));
+  const ChainPrices prices{.token = price * offer.token_seconds, .rows = row_prices(costs)};
   TextLevels texts;
-  if (beside == Beside::kTexts) add_levels(proposed, request.chances, end, prices.row, texts);
+  if (beside == Beside::kTexts) add_levels(proposed, request.chances, end, prices.rows, texts);
   const DraftedBehind behind =
       is_begun ? behind_token(proposed.tree[end].probability) : DraftedBehind::kText;
   const double reached = is_begun ? request.chances[static_cast<size_t>(end)] : 1;
