@@ -6,9 +6,9 @@
 # exports its targets, and any other (the sanitizer build) links them by setting
 # FORERUN_LLAMA_TARGETS to the exported file.
 #
-# Targets: ggml, llama, forerun_jinja. FORERUN_LLAMA_LIBRARIES: those that are archives.
+# Targets: ggml, llama, forerun_jinja, forerun_llama_chat, forerun_llama_internals. FORERUN_LLAMA_LIBRARIES: those that are archives.
 
-set(FORERUN_LLAMA_LIBRARIES ggml-base ggml-cpu ggml llama forerun_jinja)
+set(FORERUN_LLAMA_LIBRARIES ggml-base ggml-cpu ggml llama forerun_jinja forerun_llama_chat)
 if(FORERUN_CUDA)
   list(APPEND FORERUN_LLAMA_LIBRARIES ggml-cuda)
 endif()
@@ -75,4 +75,24 @@ target_link_libraries(forerun_jinja PUBLIC ggml)
 target_compile_features(forerun_jinja PUBLIC cxx_std_17)
 set_target_properties(forerun_jinja PROPERTIES POSITION_INDEPENDENT_CODE ON UNITY_BUILD OFF)
 
-export(TARGETS ${FORERUN_LLAMA_LIBRARIES} FILE "${PROJECT_BINARY_DIR}/llama-targets.cmake")
+# What tells how models write tool calls and thoughts. It calls helpers that src/chat has.
+include("${_common}/parsers/sources.cmake")
+add_library(forerun_llama_chat STATIC EXCLUDE_FROM_ALL
+  ${LLAMA_CHAT_PARSERS_SOURCES}
+  "${_common}/chat-auto-parser-generator.cpp"
+  "${_common}/chat-auto-parser-helpers.cpp"
+  "${_common}/chat-diff-analyzer.cpp"
+  "${_common}/chat-peg-parser.cpp"
+  "${_common}/chat.cpp"
+  "${_common}/json-schema-to-grammar.cpp"
+  "${_common}/json-schema.cpp"
+  "${_common}/peg-parser.cpp"
+  "${_common}/trie.cpp")
+target_link_libraries(forerun_llama_chat PUBLIC forerun_jinja llama)
+set_target_properties(forerun_llama_chat PROPERTIES POSITION_INDEPENDENT_CODE ON UNITY_BUILD OFF)
+
+# Headers of libllama's own.
+add_library(forerun_llama_internals INTERFACE)
+target_include_directories(forerun_llama_internals SYSTEM INTERFACE "${FORERUN_LLAMA_CPP}/src")
+
+export(TARGETS ${FORERUN_LLAMA_LIBRARIES} forerun_llama_internals FILE "${PROJECT_BINARY_DIR}/llama-targets.cmake")

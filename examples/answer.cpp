@@ -17,7 +17,7 @@ int main(int argc, char** argv) {
 
     std::vector<forerun::RequestId> requests;
     for (int i = 2; i < argc; ++i) {
-      forerun::Request request{.prompt = engine.tokenize(argv[i])};
+      forerun::Request request{.prompt = engine.tokenizer().tokenize(argv[i])};
       request.options.max_tokens = 64;
       request.options.sampling.seed = 1;
       requests.push_back(engine.submit(request));
@@ -27,7 +27,7 @@ int main(int argc, char** argv) {
     for (const forerun::RequestId request : requests) {
       std::printf("%s\n---\n", engine.take(request)->text.c_str());
     }
-    std::printf("%.2f tokens per pass\n", engine.statistics().tokens_per_step());
+    std::printf("%.2f tokens per pass\n", engine.statistics().speculation.tokens_per_step());
   } catch (const forerun::Error& error) {
     return std::fprintf(stderr, "answer: %s\n", error.what()), 1;
   }

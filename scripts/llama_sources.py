@@ -31,8 +31,14 @@ _WANTED = (
     "ggml/src/ggml-cpu/",
     "ggml/src/ggml-cuda/",
     "vendor/",
+    "common/chat",
+    "common/common.h",
     "common/jinja/",
-    "common/json.",
+    "common/json",
+    "common/log.h",
+    "common/parsers/",
+    "common/peg-parser.",
+    "common/trie.",
     "common/unicode.",
 )
 

@@ -3,7 +3,7 @@
 #
 #   setup.sh packages build|test|emulated
 #                                  Debian packages; installs those that are missing
-#   setup.sh python                prints the interpreter of the scripts' environment
+#   setup.sh python [FILE]         prints the interpreter of the scripts' environment, or of one with FILE's packages
 #   setup.sh llama                 prints the llama.cpp source tree to build against
 #   setup.sh jobs                  prints how many compilers this machine can run at once
 #
@@ -16,9 +16,10 @@ scripts=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 readonly cache=${XDG_CACHE_HOME:-$HOME/.cache}/forerun
 
 # Libraries that are linked, for another architecture too.
-readonly library_packages=(libfmt-dev libedit-dev libcpp-httplib-dev libnlopt-dev libgtest-dev libgmock-dev)
+readonly library_packages=(libboost1.81-dev libfmt-dev libedit-dev libcpp-httplib-dev libnlopt-dev libgtest-dev libgmock-dev)
 readonly build_packages=(g++ cmake ninja-build pkgconf libcli11-dev libeigen3-dev nlohmann-json3-dev "${library_packages[@]}")
 readonly test_packages=(clang-format)
+readonly llama_parts=2 # counts up when llama_sources.py unpacks more
 readonly python_packages=(python3 python3-venv)
 
 fail() {
@@ -104,7 +105,7 @@ setup_packages() {
 # The environment is named after the hash of its requirements, so a change of them
 # makes a new one; the file `complete` is written last.
 setup_python() {
-  local requirements=$scripts/requirements.txt hash environment
+  local requirements=${1:-$scripts/requirements.txt} hash environment
   hash=$(sha256sum "$requirements" | cut -c1-12)
   environment=$cache/python-$hash
   if [ ! -e "$environment/complete" ]; then
@@ -123,7 +124,7 @@ make_environment() {
   [ -x "$python" ] || python=$(command -v python3) || fail "'python3' is missing: install Python 3.11 or newer"
   "$python" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' ||
     fail "the scripts need Python 3.11, 3.12 or 3.13, and $python is another: install one of them"
-  echo "forerun: setting up Python packages (18 MB)" >&2
+  echo "forerun: setting up Python packages (20 MB)" >&2
   log=$(mktemp)
   if ! { "$python" -m venv --clear "$environment" &&
     "$environment/bin/python" -m pip --disable-pip-version-check --no-cache-dir install --no-deps --only-binary :all: \
@@ -147,7 +148,7 @@ setup_llama() {
   fi
   local version
   version=$(sed -n '/^\[llama_cpp\]/,/^\[/s/^version = "\(.*\)"/\1/p' "$scripts/downloads.toml")
-  tree=$cache/llama.cpp-$version
+  tree=$cache/llama.cpp-$version-$llama_parts
   if [ ! -e "$tree" ]; then
     local python
     python=$(setup_python)
@@ -167,7 +168,7 @@ count_jobs() {
 
 case ${1:-} in
   packages) setup_packages "${2:-}" ;;
-  python) setup_python ;;
+  python) setup_python "${2:-}" ;;
   llama) setup_llama ;;
   jobs) count_jobs ;;
   *) fail "usage: setup.sh packages build|test | python | llama | jobs" ;;

@@ -43,7 +43,7 @@ class Twin {
 constexpr int kSteps = 10;  // if all drafts are right
 
 Request request_for(const Engine& engine, const std::string& prompt, float temperature, uint64_t seed) {
-  Request request{.prompt = engine.tokenize(prompt)};
+  Request request{.prompt = engine.tokenizer().tokenize(prompt)};
   request.options.max_tokens = 1 + kSteps * (kDraftTokens + 1);
   request.options.ignore_eos = true;
   request.options.sampling.temperature = temperature;

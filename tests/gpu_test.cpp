@@ -176,7 +176,8 @@ TEST(Gpu, ADraftModelMayBeOnAnotherDevice) {
     options.device = device;
     options.exact = true;
     Engine engine(options);
-    Request request{.prompt = engine.tokenize("The moon and the sea were talking about the weather")};
+    Request request{
+        .prompt = engine.tokenizer().tokenize("The moon and the sea were talking about the weather")};
     request.options.max_tokens = 60;
     request.options.ignore_eos = true;
     request.options.sampling.temperature = 0;

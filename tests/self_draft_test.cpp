@@ -42,7 +42,7 @@ SpeculationId whole_model(Engine& engine, const std::string& accept, bool siblin
 }
 
 Request request_for(const Engine& engine, float temperature, uint64_t seed) {
-  Request request{.prompt = engine.tokenize("The moon and the sea were talking about the")};
+  Request request{.prompt = engine.tokenizer().tokenize("The moon and the sea were talking about the")};
   request.options.max_tokens = 1 + 8 * (kTokens + 1);
   request.options.ignore_eos = true;
   request.options.sampling.temperature = temperature;
@@ -128,7 +128,7 @@ TEST(SelfDraft, LayersByPrompt) {
     const SpeculationId drafting = engine.add_speculation(options);
     for (const char* prompt : {"One, two, three, four,", "The ship was slow and old. The sea was"}) {
       Request request = request_for(engine, 0, 1);
-      request.prompt = engine.tokenize(prompt);
+      request.prompt = engine.tokenizer().tokenize(prompt);
       const Generation plain = engine.generate(request);
       engine.forget_contexts();
       request.speculation = drafting;

@@ -56,7 +56,8 @@ std::vector<Generation> answers(Engine& engine, SpeculationId speculation, int n
   std::vector<RequestId> ids;
   for (const std::string& prompt : prompts) {
     for (const GenerationOptions& options : ways_to_sample(n_tokens)) {
-      Request request{.prompt = engine.tokenize(prompt), .options = options, .speculation = speculation};
+      Request request{
+          .prompt = engine.tokenizer().tokenize(prompt), .options = options, .speculation = speculation};
       if (!known.empty()) {
         request.benchmark = std::make_shared<BenchmarkRecord>();
         request.benchmark->known_answer = known[ids.size()].tokens;
@@ -238,7 +239,7 @@ TEST(Speculation, AnAnswerThatIsToldChangesNoText) {
   options.method = "draft";
   options.options = {{"lookahead", "oracle"}, {"draft-model", folder.file("twin.gguf").string()}};
   const SpeculationId oracle = engine.add_speculation(options);
-  Request request{.prompt = engine.tokenize(kPrompts[0]), .options = ways_to_sample(30)[0]};
+  Request request{.prompt = engine.tokenizer().tokenize(kPrompts[0]), .options = ways_to_sample(30)[0]};
   request.options.ignore_eos = true;
   const Generation plain = engine.generate(request);
   request.speculation = oracle;
@@ -288,7 +289,7 @@ TEST(Speculation, EndsWherePlainDecodingEnds) {
   speculation.tree = "16";
   const SpeculationId drafting = engine.add_speculation(speculation);
   for (int n = -1; n < 30; ++n) {
-    Request request{.prompt = engine.tokenize("one two three one two three one two")};
+    Request request{.prompt = engine.tokenizer().tokenize("one two three one two three one two")};
     request.options.max_tokens = n;
     request.options.sampling.temperature = 0;
     const Generation plain = engine.generate(request);

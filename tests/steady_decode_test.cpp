@@ -62,6 +62,7 @@ using namespace test;
 class Decoder {
  public:
   explicit Decoder(Executor& executor) : executor_(executor), sequence_(executor.cells().create()) {
+    executor.cells().reserve(sequence_, executor.cells().n_cells());
     pass_.rows.resize(1);
   }
   // Reads one token and commits it.

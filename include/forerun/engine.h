@@ -1,14 +1,16 @@
 // forerun as a library: load a model, submit requests, step.
 //
 //   forerun::Engine engine({.model = "smollm2"});
-//   const auto prompt = engine.chat_prompt({{"user", "Why is the sky blue?"}});
+//   const auto prompt = engine.tokenizer().chat_prompt({{"user", "Why is the sky blue?"}});
 //   const forerun::Generation answer = engine.generate({.prompt = prompt});
 //   std::cout << answer.text << "\n";
 //
 // Many requests at once: submit() each, call step() until they are over, take() what came
-// of them. Text arrives through Request::on_text while step() runs.
+// of them. Text arrives through Request::on_chunk while step() runs.
 //
-// Not thread-safe: use an engine from the thread that made it. Whatever is the caller's or
+// One thread makes an engine, steps it, and calls whatever is not said to be for any thread. From any
+// thread, at any time: submit(), cancel(), take(), wait(), wake(), statistics(), and what tells of the
+// model; also from a request's own functions, but for take() and wait(). Whatever is the caller's or
 // the environment's fault throws forerun::Error. What a caller's own function throws comes
 // back to the caller as it is, and ends no more than its own request.
 #pragma once
@@ -18,9 +20,12 @@
 #include <forerun/error.h>
 #include <forerun/export.h>
 #include <forerun/generation.h>
+#include <forerun/model_facts.h>
 #include <forerun/request.h>
 #include <forerun/statistics.h>
+#include <forerun/tokenizer.h>
 
+#include <chrono>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -38,9 +43,9 @@ class FORERUN_API Engine {
   Engine(Engine&&) noexcept;
   Engine& operator=(Engine&&) noexcept;
 
-  int n_vocab() const;
-  int n_context() const;          // tokens a request may have
-  int n_context_trained() const;  // tokens that the model was trained for
+  const ModelFacts& model() const;
+  Tokenizer tokenizer() const;
+  int n_context() const;  // tokens a request may have
   // Where it computes, and with what: "cpu", "Intel(R) Xeon(R) ...", "avx512" (ours; empty on
   // GPUs), CPU threads.
   struct Hardware {
@@ -50,14 +55,6 @@ class FORERUN_API Engine {
     int n_threads;
   };
   Hardware hardware() const;
-  bool has_chat_template() const;
-
-  // The tokens of a text; `parse_special`: the names of control tokens in it are those tokens.
-  std::vector<TokenId> tokenize(std::string_view text, bool parse_special = false) const;
-  // The tokens of a conversation that the model is to go on with.
-  std::vector<TokenId> chat_prompt(const std::vector<ChatMessage>& messages) const;
-  // The bytes of one token; of control tokens their names.
-  std::string piece(TokenId token) const;
 
   // Another way to speculate, for requests that name it. It learns for itself.
   SpeculationId add_speculation(const SpeculationOptions& options);
@@ -71,17 +68,21 @@ class FORERUN_API Engine {
   // Ends a request before its next pass; it is over then, with what it has. take() it all the
   // same: what came of a request is kept until it is taken.
   void cancel(RequestId request);
-  // One pass of the model for all requests. false: there was nothing to do. Throws Error when the
-  // device fails: the requests are as before, so that they can be tried again, or cancelled.
-  bool step();
+  // One pass of the model for all requests. Throws Error when the device fails: the requests are as
+  // before, so that they can be tried again, or cancelled.
+  StepResult step();
+  // Returns when there is something to do again: after a submit(), a cancel() or a wake(), or after that
+  // time.
+  void wait(std::chrono::milliseconds most);
+  void wake();
   // How many requests wait, or have a prompt that is not read yet.
   int n_reading() const;
   // The answer of a request that is over, once; nullopt: it is not over. Throws what ended it,
   // where it failed: an Error, or what one of its functions threw.
   std::optional<Generation> take(RequestId request);
 
-  // Of all requests that are over.
-  const SpeculationStatistics& statistics() const;
+  // As of the last step.
+  EngineStatistics statistics() const;
 
   // Keeps the latest request's keys and values in a file, and takes them from it again: a
   // prompt that begins like its text is then read only from where it differs.

@@ -15,7 +15,14 @@ struct EngineOptions {
   int n_threads = 0;              // CPU threads; 0: one per core
   bool pin_threads = true;        // bind each to a CPU, where the system allows it
   int n_parallel = 1;             // requests that are answered at once; the others wait
-  int n_context = 0;            // tokens each may have; 0: what the model was trained for, at most 8192
+  int n_context = 0;  // tokens each may have; 0: what the model was trained for, at most 8192
+  // Tokens whose keys and values are kept, of all requests together and of earlier texts, so that a
+  // prompt that begins like one of these need not be read again. 0: n_parallel * n_context.
+  int n_cells = 0;
+  int max_rows = 512;  // tokens that one pass reads at most
+  // Milliseconds that reading the prompts of others may take of a pass while a request gets its tokens.
+  // 0: as long as it takes.
+  int prompt_wait_ms = 0;
   std::string kv_type = "f16";  // of cached keys and values: "f16", "f32", "q8_0"
   // On a GPU: the text with speculation is exactly the text without. Its kernels round
   // differently with another number of rows, so this fills every small pass up to a fixed

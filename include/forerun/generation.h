@@ -48,10 +48,12 @@ struct TokenLogprobs {
 struct Generation {
   std::string text;
   std::vector<TokenId> tokens;                      // without the one that ended it
+  std::vector<size_t> ends;                         // per token: where its text ends in `text`
   std::vector<std::optional<DraftSource>> origins;  // per token: where it had been drafted, if it was
   std::vector<TokenLogprobs> logprobs;              // per token, if asked for
   StopReason stop_reason = StopReason::kEndOfText;
-  uint64_t seed = 0;  // the one that was used
+  std::string stopping_word;  // the stop text that ended it, if one did
+  uint64_t seed = 0;          // the one that was used
   Timings timings;
   SpeculationStatistics speculation;
 };

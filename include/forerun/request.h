@@ -1,12 +1,15 @@
 // What is asked of an engine.
 #pragma once
 
+#include <forerun/generation.h>
 #include <forerun/generation_options.h>
 #include <forerun/token.h>
 
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -14,22 +17,54 @@ namespace forerun {
 
 enum class RequestId : int64_t {};  // a request of one engine, in the order they came
 
+// What one pass of an engine did.
+struct StepResult {
+  bool has_computed = false;             // false: there was nothing to do
+  std::vector<RequestId> finished = {};  // requests that are over since the last one, to be taken
+
+  explicit operator bool() const { return has_computed; }
+};
+
 // One of an engine's ways to speculate; 0: that of its options.
 enum class SpeculationId : int32_t {};
 
 struct BenchmarkRecord;
 
+// What an answer got by one pass. What it refers to is valid during the call.
+struct Chunk {
+  std::string_view text;  // in whole UTF-8 characters; empty while it may be a stop text's beginning
+  std::span<const TokenId> tokens;
+  std::span<const size_t> ends;  // per token: where its text ends in `text`
+  std::span<const std::optional<DraftSource>>
+      origins;                              // per token: where it had been drafted, if it was
+  std::span<const TokenLogprobs> logprobs;  // per token, if asked for
+};
+
 struct Request {
   std::vector<TokenId> prompt = {};
   GenerationOptions options = {};
-  // Both are called by step() and may submit() and cancel(). What they throw ends this request
-  // and no other: take() throws it.
+  // Both are called by step(), and may submit() and cancel(), but not step(), generate() or take(). What
+  // they throw ends this request and no other: take() throws it.
 
-  // Gets text as it is made, in whole UTF-8 characters. May be empty.
-  std::function<void(std::string_view text)> on_text = {};
+  // Gets the answer as it is made. May be empty.
+  std::function<void(const Chunk& chunk)> on_chunk = {};
   // Asked before every pass; true ends the generation. May be empty.
   std::function<bool()> is_cancelled = {};
+
+  // Those with a higher one are begun first; of equal ones those that came first.
+  int priority = 0;
+
   SpeculationId speculation{0};
+  // Tokens that are drafted for a pass at most; 0: none. -1: as many as pay.
+  int max_draft = -1;
+  // What the answer is expected to be, or nearly: a file that is to come back with a few changes. It is
+  // drafted from, where drafts are chosen by what they cost (--tree auto).
+  std::vector<TokenId> prediction = {};
+  // Whether the answer may be added to the live datastore, where there is one.
+  bool may_be_stored = true;
+  // Whether what earlier texts left in the cache may be used: the answer is the same, later.
+  bool may_reuse = true;
+
   // For benchmarks: what they tell the engine, and what it tells them (forerun/benchmark.h). May be
   // null.
   std::shared_ptr<BenchmarkRecord> benchmark = nullptr;

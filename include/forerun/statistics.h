@@ -12,12 +12,13 @@ namespace forerun {
 
 // Where a proposal was found. Statistics are counted and acceptance is learnt per source.
 enum class DraftSource : uint8_t {
-  kInput,      // the text of the request itself
-  kDatastore,  // other texts
-  kGuess,      // a window of guesses that the model improves (Jacobi)
-  kModel,      // a model that drafts
+  kInput,       // the text of the request itself
+  kDatastore,   // other texts
+  kGuess,       // a window of guesses that the model improves (Jacobi)
+  kModel,       // a model that drafts
+  kPrediction,  // a text that the caller expects
 };
-constexpr int kDraftSources = 4;
+constexpr int kDraftSources = 5;
 FORERUN_API std::string_view to_string(DraftSource source);  // a stable name for JSON
 
 struct FORERUN_API DraftCounts {
@@ -44,6 +45,24 @@ struct FORERUN_API SpeculationStatistics {
   // Accepted of tested.
   double accept_rate() const;
   void add(const SpeculationStatistics& other);
+};
+
+// What an engine does and did.
+struct EngineStatistics {
+  int n_running = 0;
+  int n_waiting = 0;
+  int n_cells = 0;       // tokens whose keys and values the cache has room for
+  int n_cells_used = 0;  // by requests that run, and by texts that are kept
+  int64_t n_passes = 0;
+  int64_t n_rows = 0;           // of all passes
+  int64_t n_decoding = 0;       // requests that got tokens from a pass, of all passes
+  int64_t n_suspended = 0;      // requests that had to wait for cells again
+  int64_t n_prompt_tokens = 0;  // that were read
+  int64_t n_cached_tokens = 0;  // that need not be
+  int64_t n_predicted_tokens = 0;
+  double prompt_seconds = 0;          // passes that only read, and the share of those that do both
+  double predicted_seconds = 0;       // the rest
+  SpeculationStatistics speculation;  // of requests that are over
 };
 
 }  // namespace forerun

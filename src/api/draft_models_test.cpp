@@ -176,7 +176,7 @@ TEST_F(DraftModelsTest, PassesThatFailChangeNoText) {
     test::fail_at_pass(pass);
     for (bool goes_on = true; goes_on;) {
       try {
-        goes_on = engine.step();
+        goes_on = static_cast<bool>(engine.step());
       } catch (const Error&) {
         test::fail_at_pass(0);
       }

@@ -1,9 +1,12 @@
 #include <forerun/benchmark.h>
 #include <forerun/engine.h>
 
+#include <mutex>
+
 #include "api/checked_options.h"
 #include "api/draft_models.h"
 #include "api/speculator.h"
+#include "api/tokenizer_impl.h"
 #include "core/error.h"
 #include "cost/known_costs.h"
 #include "engine/discard_guard.h"
@@ -44,6 +47,37 @@ int context_of(const EngineOptions& options, const ModelConfig& config) {
   return n;
 }
 
+int n_cells_of(const EngineOptions& options, int n_context) {
+  if (options.n_cells == 0) return n_context * options.n_parallel;
+  check(options.n_cells >= n_context,
+        "the cache must hold one context at least: choose a smaller context (-c)");
+  return options.n_cells;
+}
+
+StepperOptions stepper_options(const EngineOptions& options, int n_context,
+                               const Speculator::Warn& warn) {
+  StepperOptions stepper{.n_slots = options.n_parallel, .n_context = n_context, .warn = warn};
+  if (options.prompt_wait_ms > 0) stepper.prompt_seconds = options.prompt_wait_ms / 1e3;
+  return stepper;
+}
+
+ModelFacts facts_of(const Model& model) {
+  const GgufFile& file = model.file();
+  const ModelConfig& config = model.config();
+  int64_t n_parameters = 0;
+  for (const GgufTensor& tensor : file.tensors()) n_parameters += tensor.n_elements();
+  return {.path = file.path(),
+          .name = config.name,
+          .architecture = config.architecture,
+          .fingerprint = model.fingerprint(),
+          .n_parameters = n_parameters,
+          .n_bytes = static_cast<int64_t>(file.n_bytes()),
+          .n_embd = config.n_embd,
+          .n_layers = config.n_layers,
+          .n_vocab = config.n_vocab,
+          .n_context_trained = config.n_ctx_train};
+}
+
 int min_rows_of(const EngineOptions& options, const Device& device) {
   if (!options.exact || device.is_host()) return 1;
   check(options.n_parallel == 1, "exact text on a GPU is for one request at a time");
@@ -68,8 +102,12 @@ class Engine::Impl {
   explicit Impl(const EngineOptions& options)
       : loaded(load(options)),
         n_context(context_of(options, loaded.model->config())),
-        executor(loaded.model, {.kv = {.n_cells = n_context * options.n_parallel,
+        facts(facts_of(*loaded.model)),
+        tokenizer(std::make_shared<const Tokenizer::Impl>(
+            Tokenizer::Impl{.vocabulary = loaded.vocabulary, .chat_template = loaded.chat_template})),
+        executor(loaded.model, {.kv = {.n_cells = n_cells_of(options, n_context),
                                        .type = kv_type_named(options.kv_type)},
+                                .max_rows = options.max_rows,
                                 .min_rows = min_rows_of(options, loaded.model->device())}),
         costs(known_costs(executor)),
         progress(options.progress),
@@ -81,8 +119,7 @@ class Engine::Impl {
                       .n_context = n_context,
                       .progress = options.progress,
                       .warn = warn}),
-        stepper(executor, loaded.vocabulary, {.n_slots = options.n_parallel, .n_context = n_context},
-                &costs) {
+        stepper(executor, loaded.vocabulary, stepper_options(options, n_context, warn), &costs) {
     add_speculation(options.speculation);
   }
   ~Impl() { keep_costs(executor, costs); }
@@ -94,23 +131,29 @@ class Engine::Impl {
         .costs = costs,
         .warn = warn,
         .draft_model = [this](const DraftModelChoice& choice) { return draft_models.load(choice); }};
-    speculators.push_back(std::make_unique<Speculator>(options, resources));
+    auto made = std::make_unique<Speculator>(options, resources);
+    const std::scoped_lock lock(speculators_mutex);
+    speculators.push_back(std::move(made));
     return SpeculationId{static_cast<int32_t>(speculators.size() - 1)};
   }
 
   Speculator& speculator(SpeculationId id) {
     const auto index = static_cast<size_t>(to_int(id));
+    const std::scoped_lock lock(speculators_mutex);
     check(index < speculators.size(), "there is no such way to speculate");
     return *speculators[index];
   }
 
   LoadedModel loaded;
   int n_context;
+  ModelFacts facts;
+  Tokenizer tokenizer;
   Executor executor;
   PassCosts costs;
   std::function<void(std::string_view, double)> progress;
   Speculator::Warn warn;
   DraftModels draft_models;
+  std::mutex speculators_mutex;  // requests come from any thread
   std::vector<std::unique_ptr<Speculator>> speculators;
   Stepper stepper;  // its requests use all of these
 };
@@ -120,16 +163,16 @@ Engine::~Engine() = default;
 Engine::Engine(Engine&&) noexcept = default;
 Engine& Engine::operator=(Engine&&) noexcept = default;
 
-int Engine::n_vocab() const {
-  return impl_->loaded.model->config().n_vocab;
+const ModelFacts& Engine::model() const {
+  return impl_->facts;
+}
+
+Tokenizer Engine::tokenizer() const {
+  return impl_->tokenizer;
 }
 
 int Engine::n_context() const {
   return impl_->n_context;
-}
-
-int Engine::n_context_trained() const {
-  return impl_->loaded.model->config().n_ctx_train;
 }
 
 Engine::Hardware Engine::hardware() const {
@@ -140,26 +183,6 @@ Engine::Hardware Engine::hardware() const {
           .n_threads = device.n_threads()};
 }
 
-bool Engine::has_chat_template() const {
-  return impl_->loaded.chat_template.has_value();
-}
-
-std::vector<TokenId> Engine::tokenize(std::string_view text, bool parse_special) const {
-  return impl_->loaded.vocabulary.tokenize(text, {.parse_special = parse_special});
-}
-
-std::vector<TokenId> Engine::chat_prompt(const std::vector<ChatMessage>& messages) const {
-  if (!has_chat_template()) {
-    fail(ErrorCode::kUnsupported, "this model has no chat template; give it a text to continue");
-  }
-  return impl_->loaded.vocabulary.tokenize_rendered(
-      impl_->loaded.chat_template->render(messages, /*add_generation_prompt=*/true));
-}
-
-std::string Engine::piece(TokenId token) const {
-  return impl_->loaded.vocabulary.piece(token, ControlTokens::kRendered);
-}
-
 Generation Engine::generate(Request request) {
   // Text means that the prompt is read, and comes after the last that is said of it.
   auto reading = std::make_shared<bool>(impl_->progress != nullptr);
@@ -168,10 +191,10 @@ Generation Engine::generate(Request request) {
     impl_->progress("reading the prompt", share);
     *reading = share < 1.0;
   };
-  if (*reading && request.on_text) {
-    request.on_text = [tell = std::move(request.on_text), show](std::string_view text) {
+  if (*reading && request.on_chunk) {
+    request.on_chunk = [tell = std::move(request.on_chunk), show](const Chunk& chunk) {
       show(1.0);
-      tell(text);
+      tell(chunk);
     };
   }
   const RequestId id = submit(std::move(request));
@@ -201,8 +224,16 @@ void Engine::cancel(RequestId request) {
   impl_->stepper.cancel(request);
 }
 
-bool Engine::step() {
+StepResult Engine::step() {
   return impl_->stepper.step();
+}
+
+void Engine::wait(std::chrono::milliseconds most) {
+  impl_->stepper.wait(most);
+}
+
+void Engine::wake() {
+  impl_->stepper.wake();
 }
 
 int Engine::n_reading() const {
@@ -216,7 +247,7 @@ std::optional<Generation> Engine::take(RequestId request) {
   return std::get<Generation>(std::move(*result));
 }
 
-const SpeculationStatistics& Engine::statistics() const {
+EngineStatistics Engine::statistics() const {
   return impl_->stepper.statistics();
 }
 

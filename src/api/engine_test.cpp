@@ -33,7 +33,7 @@ class EngineTest : public ::testing::Test {
     return options;
   }
   static Request asking(const Engine& engine, const std::string& prompt) {
-    Request request{.prompt = engine.tokenize(prompt)};
+    Request request{.prompt = engine.tokenizer().tokenize(prompt)};
     request.options.sampling.temperature = 0;
     request.options.max_tokens = 10;
     request.options.ignore_eos = true;
@@ -54,7 +54,7 @@ TEST_F(EngineTest, WhatARequestsFunctionThrowsComesBackFromTakingIt) {
   Engine engine(options(2));
   const std::vector<TokenId> expected = engine.generate(asking(engine, "Hello")).tokens;
   Request bad = asking(engine, "Hi");
-  bad.on_text = [](std::string_view) { throw Oddity{3}; };
+  bad.on_chunk = [](const Chunk&) { throw Oddity{3}; };
   const RequestId failing = engine.submit(bad);
   const RequestId other = engine.submit(asking(engine, "Hello"));
   while (engine.step()) {
@@ -92,7 +92,7 @@ TEST_F(EngineTest, ARequestWhosePassFailsIsOver) {
   for (const int pass : {1, 2, 6}) {
     std::string text;
     Request request = asking(engine, "Hi");
-    request.on_text = [&](std::string_view more) { text += more; };
+    request.on_chunk = [&](const Chunk& chunk) { text += chunk.text; };
     test::fail_at_pass(pass);
     EXPECT_THROW(engine.generate(request), Error);
     test::fail_at_pass(0);
@@ -112,7 +112,7 @@ TEST_F(EngineTest, ARequestWhoseProgressThrowsIsOver) {
   for (const double share : {0.0, 1.0}) {
     for (const bool has_text : {false, true}) {
       Request request = asking(engine, "Hi");
-      if (has_text) request.on_text = [](std::string_view) {};
+      if (has_text) request.on_chunk = [](const Chunk&) {};
       from = share;
       EXPECT_THROW(engine.generate(request), Oddity);
       from = 2;
@@ -137,7 +137,7 @@ TEST_F(EngineTest, PassesThatFailChangeNoText) {
       test::fail_at_pass(pass);
       for (bool goes_on = true; goes_on;) {
         try {
-          goes_on = engine.step();
+          goes_on = static_cast<bool>(engine.step());
         } catch (const Error&) {
           test::fail_at_pass(0);
         }

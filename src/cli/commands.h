@@ -8,6 +8,7 @@ namespace forerun {
 
 void add_run_command(CLI::App& app);
 void add_chat_command(CLI::App& app);
+void add_serve_command(CLI::App& app);
 void add_models_command(CLI::App& app);
 void add_info_command(CLI::App& app);
 void add_tokenize_command(CLI::App& app);
@@ -22,6 +23,7 @@ void add_help_command(CLI::App& app);
 void add_layers_search_command(CLI::App& layers);
 // Below `bench`.
 void add_bench_retrieval_command(CLI::App& bench);
+void add_bench_serve_command(CLI::App& bench);
 void add_bench_spec_command(CLI::App& bench);
 // Below `domains`.
 void add_domains_build_command(CLI::App& domains);

@@ -33,7 +33,7 @@ struct Summary {
 Summary summarise(const GgufFile& file) {
   Summary summary;
   for (const GgufTensor& tensor : file.tensors()) {
-    summary.n_parameters += tensor.shape[0] * tensor.shape[1] * tensor.shape[2] * tensor.shape[3];
+    summary.n_parameters += tensor.n_elements();
     summary.bytes_by_type[ggml_type_name(tensor.type)] += tensor.n_bytes;
   }
   return summary;

@@ -56,6 +56,7 @@ int main(int argc, char** argv) {
   app.footer("Try:  forerun run \"Why is the sky blue?\"\n      forerun run --help");
   forerun::add_run_command(app);
   forerun::add_chat_command(app);
+  forerun::add_serve_command(app);
   forerun::add_models_command(app);
   forerun::add_info_command(app);
   forerun::add_tokenize_command(app);

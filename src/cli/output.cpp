@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <cmath>
 #include <cstdio>
 #include <vector>
 
+#include "api/generation_json.h"
 #include "api/statistics_json.h"
 #include "core/grouped.h"
 #include "text/printable.h"
@@ -17,53 +17,20 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-std::vector<int32_t> ids(std::span<const TokenId> tokens) {
-  std::vector<int32_t> result;
-  for (const TokenId token : tokens) result.push_back(to_int(token));
-  return result;
-}
-
-double per_token(double ms, int n) {
-  return n > 0 ? ms / n : 0;
-}
-
-Json logprob_json(const TokenLogprob& entry, const Engine& engine) {
-  const std::string bytes = engine.piece(entry.token);
-  Utf8Stream utf8;
-  const std::string text = utf8.push(bytes) + utf8.flush();
-  // JSON has no infinity; an impossible token has a very small probability instead.
-  constexpr double kLowest = -9999.0;
-  return {{"id", to_int(entry.token)},
-          {"token", text},
-          {"logprob", std::isfinite(entry.logprob) ? static_cast<double>(entry.logprob) : kLowest}};
-}
-
 std::string_view in_words(StopReason reason, const Engine& engine) {
   switch (reason) {
     case StopReason::kEndOfText: return "end of text";
     case StopReason::kLimit: return "token limit";
     case StopReason::kStop: return "stop text";
     case StopReason::kContextFull:
-      return engine.n_context() < engine.n_context_trained() ? "context full (a larger one: -c)"
-                                                             : "context full";
+      return engine.n_context() < engine.model().n_context_trained ? "context full (a larger one: -c)"
+                                                                   : "context full";
     case StopReason::kCancelled: return "interrupted";
   }
   return "";
 }
 
 }  // namespace
-
-Json timings_json(const Timings& timings) {
-  return {{"cache_n", timings.n_cached},
-          {"prompt_n", timings.n_prompt},
-          {"prompt_ms", timings.prompt_ms},
-          {"prompt_per_token_ms", per_token(timings.prompt_ms, timings.n_prompt)},
-          {"prompt_per_second", timings.prompt_per_second()},
-          {"predicted_n", timings.n_predicted},
-          {"predicted_ms", timings.predicted_ms},
-          {"predicted_per_token_ms", per_token(timings.predicted_ms, timings.n_predicted)},
-          {"predicted_per_second", timings.predicted_per_second()}};
-}
 
 Json speculation_json(const SpeculationStatistics& statistics) {
   Json object = counts_json(statistics.total());
@@ -81,23 +48,14 @@ Json speculation_json(const SpeculationStatistics& statistics) {
 Json generation_json(const Generation& generation, std::span<const TokenId> prompt,
                      const Engine& engine) {
   Json object{{"text", generation.text},
-              {"tokens", ids(generation.tokens)},
-              {"prompt_tokens", ids(prompt)},
+              {"tokens", token_numbers(generation.tokens)},
+              {"prompt_tokens", token_numbers(prompt)},
               {"stop_reason", to_string(generation.stop_reason)},
               {"seed", generation.seed}};
   if (!generation.logprobs.empty()) {
-    Json& list = object["logprobs"] = Json::array();
-    for (const TokenLogprobs& token : generation.logprobs) {
-      Json entry = logprob_json(token.chosen, engine);
-      Json& top = entry["top_logprobs"] = Json::array();
-      for (const TokenLogprob& candidate : token.top) top.push_back(logprob_json(candidate, engine));
-      list.push_back(std::move(entry));
-    }
+    object["logprobs"] = logprobs_json(generation.logprobs, engine.tokenizer());
   }
-  object["timings"] = timings_json(generation.timings);
-  const DraftCounts drafts = generation.speculation.total();
-  object["timings"]["draft_n"] = drafts.n_drafted;
-  object["timings"]["draft_n_accepted"] = drafts.n_accepted;
+  object["timings"] = timings_json(generation);
   object["speculation"] = speculation_json(generation.speculation);
   return object;
 }

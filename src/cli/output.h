@@ -10,9 +10,6 @@
 
 namespace forerun {
 
-// With the field names of llama-server's `timings`.
-nlohmann::ordered_json timings_json(const Timings& timings);
-
 nlohmann::ordered_json generation_json(const Generation& generation, std::span<const TokenId> prompt,
                                        const Engine& engine);
 
@@ -26,6 +23,9 @@ void print_warning(std::string_view message);
 
 // On standard output, at once.
 void print_text(std::string_view text);
+inline void print_chunk(const Chunk& chunk) {
+  print_text(chunk.text);
+}
 
 // One line on standard output. Bytes that are no UTF-8 are replaced.
 void print_json(const nlohmann::ordered_json& object);

@@ -64,17 +64,17 @@ std::string read_prompt(const RunOptions& options) {
 
 std::vector<TokenId> prompt_tokens(const RunOptions& options, const Engine& engine,
                                    const std::string& prompt) {
-  if (options.raw || !engine.has_chat_template()) {
+  if (options.raw || !engine.tokenizer().has_chat_template()) {
     if (!options.system.empty()) {
       fail(ErrorCode::kInvalidArgument, "--system needs a chat template: {}",
            options.raw ? "leave out --raw" : "this model has none");
     }
-    return engine.tokenize(prompt, /*parse_special=*/options.raw);
+    return engine.tokenizer().tokenize(prompt, {.parse_special = options.raw});
   }
   std::vector<ChatMessage> messages;
   if (!options.system.empty()) messages.push_back({.role = "system", .content = options.system});
   messages.push_back({.role = "user", .content = prompt});
-  return engine.chat_prompt(messages);
+  return engine.tokenizer().chat_prompt(messages);
 }
 
 // The answer is there, so what goes wrong is no error.
@@ -107,7 +107,7 @@ void run(const RunOptions& options) {
   const Generation generation =
       engine.generate({.prompt = tokens,
                        .options = generation_opts,
-                       .on_text = options.json ? std::function<void(std::string_view)>() : print_text,
+                       .on_chunk = options.json ? std::function<void(const Chunk&)>() : print_chunk,
                        .is_cancelled = InterruptGuard::take});
   if (!options.json) {
     std::printf("\n");

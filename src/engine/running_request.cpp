@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "core/error.h"
+#include "grammar/grammar.h"
 #include "sampling/logprobs.h"
 #include "sampling/options.h"
 
@@ -63,13 +64,19 @@ RunningRequest::RunningRequest(Request request, const Vocabulary& vocabulary, co
       n_prompt_(text_.size()),
       benchmark_(std::move(request.benchmark)),
       options_(std::move(request.options)),
-      on_text_(std::move(request.on_text)),
+      on_chunk_(std::move(request.on_chunk)),
       is_cancelled_(std::move(request.is_cancelled)),
+      prediction_(std::move(request.prediction)),
+      priority_(request.priority),
+      max_draft_(request.max_draft),
+      may_be_stored_(request.may_be_stored),
+      may_reuse_(request.may_reuse),
       vocabulary_(vocabulary),
       sampler_(effective_sampling(options_, vocabulary), limits.n_vocab),
       state_(sampler_.state_after(text_)),
       stop_(options_.stop, options_.stop_tokens),
       streamer_(vocabulary, {.at_text_start = false}) {
+  if (!options_.grammar.text.empty()) state_.constrain(start_of(options_.grammar, vocabulary));
   result_.seed = sampler_.seed();
   if (benchmark_ != nullptr) benchmark_->steps.clear();
 }
@@ -95,26 +102,47 @@ std::optional<StopReason> RunningRequest::take(TokenId token, std::span<const fl
   text_.push_back(token);
   result_.origins.push_back(origin);
   state_.accept(token);
-  emit(stop_.append(streamer_.push(token)));
+  const bool is_visible =
+      std::ranges::find(options_.visible_tokens, token) != options_.visible_tokens.end();
+  result_.text += stop_.append(
+      streamer_.push(token, is_visible ? ControlTokens::kRendered : ControlTokens::kHidden));
+  result_.ends.push_back(result_.text.size());
   if (stop_.stopped()) return StopReason::kStop;
   if (n_left() == 0) return StopReason::kLimit;
   return std::nullopt;
 }
 
-Generation RunningRequest::finish(StopReason reason) {
-  if (!stop_.stopped()) {
-    emit(stop_.append(streamer_.flush()));
-    emit(stop_.flush());
-  }
-  result_.tokens.assign(answer().begin(), answer().end());
-  result_.stop_reason = reason;
-  result_.timings.n_predicted = static_cast<int>(result_.tokens.size());
-  return std::move(result_);
+void RunningRequest::stream() {
+  const auto tokens = answer().subspan(n_tokens_streamed_);
+  const std::string_view text = std::string_view(result_.text).substr(n_text_streamed_);
+  const bool has_more = !tokens.empty() || !text.empty();
+  const auto since = [&](const auto& all) {
+    return std::span(all).subspan(std::min(n_tokens_streamed_, all.size()));
+  };
+  chunk_ends_.clear();
+  for (const size_t end : since(result_.ends)) chunk_ends_.push_back(end - n_text_streamed_);
+  const Chunk chunk{.text = text,
+                    .tokens = tokens,
+                    .ends = chunk_ends_,
+                    .origins = since(result_.origins),
+                    .logprobs = since(result_.logprobs)};
+  n_tokens_streamed_ += tokens.size();
+  n_text_streamed_ += text.size();
+  if (has_more && on_chunk_) on_chunk_(chunk);
 }
 
-void RunningRequest::emit(std::string_view text) {
-  result_.text += text;
-  if (!text.empty() && on_text_) on_text_(text);
+Generation RunningRequest::finish(StopReason reason) {
+  if (!stop_.stopped()) {
+    result_.text += stop_.append(streamer_.flush());
+    result_.text += stop_.flush();
+    if (!result_.ends.empty()) result_.ends.back() = result_.text.size();
+  }
+  stream();
+  result_.tokens.assign(answer().begin(), answer().end());
+  result_.stop_reason = reason;
+  result_.stopping_word = stop_.stopping_string();
+  result_.timings.n_predicted = static_cast<int>(result_.tokens.size());
+  return std::move(result_);
 }
 
 }  // namespace forerun

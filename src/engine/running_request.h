@@ -46,6 +46,7 @@ class RunningRequest final : public RequestView {
   int n_left() const override;  // INT_MAX without a limit
   SequenceId sequence() const override { return run_.sequence; }
   std::span<const TokenId> known_answer() const override;  // where a benchmark knows it
+  std::span<const TokenId> prediction() const override { return prediction_; }
   const Sampler& sampler() const override { return sampler_; }
   const SamplerState& state() const override { return state_; }
   bool compares_distributions() const override { return run_.compares_distributions; }
@@ -59,13 +60,20 @@ class RunningRequest final : public RequestView {
     bool compares_distributions = false;
     bool wants_prompt_state = false;
   };
-  void begin(const Run& run) { run_ = run; }
+  void begin(const Run& run) {
+    run_ = run;
+    if (answer().empty()) prompt_state_ = {};
+  }
   void add_prompt_state(std::span<const float> row) { prompt_state_.add(row); }
 
   std::span<const TokenId> prompt() const { return std::span(text_).first(n_prompt_); }
   std::span<const TokenId> answer() const { return std::span(text_).subspan(n_prompt_); }
 
   bool is_cancelled() const { return is_cancelled_ && is_cancelled_(); }
+  int priority() const { return priority_; }
+  int max_draft() const { return max_draft_; }  // -1: no limit
+  bool may_be_stored() const { return may_be_stored_; }
+  bool may_reuse() const { return may_reuse_; }
 
   // What a request learns and counts while it runs, for whoever runs it.
   SpeculationStatistics& speculation() { return result_.speculation; }
@@ -75,29 +83,38 @@ class RunningRequest final : public RequestView {
     if (benchmark_ != nullptr) benchmark_->steps.push_back(counts);
   }
 
-  // The answer grew by a token: `logits` are those it was chosen from. Streams text. Why
-  // the answer ends here, if it does; a token that ends the text is not part of it.
+  // The answer grew by a token: `logits` are those it was chosen from. Why the answer ends here,
+  // if it does; a token that ends the text is not part of it.
   std::optional<StopReason> take(TokenId token, std::span<const float> logits,
                                  std::optional<DraftSource> origin, LogprobScratch& scratch);
 
-  // Streams what was held back. The request is over.
+  // Hands on what the answer got since the last time.
+  void stream();
+  // The same, with what was held back. The request is over.
   Generation finish(StopReason reason);
 
  private:
-  void emit(std::string_view text);
-
   std::vector<TokenId> text_;
   size_t n_prompt_;
   std::shared_ptr<BenchmarkRecord> benchmark_;  // or null
   GenerationOptions options_;
-  std::function<void(std::string_view)> on_text_;
+  std::function<void(const Chunk&)> on_chunk_;
   std::function<bool()> is_cancelled_;
+  std::vector<TokenId> prediction_;
+  int priority_;
+  int max_draft_;
+  bool may_be_stored_;
+  bool may_reuse_;
   const Vocabulary& vocabulary_;
   Sampler sampler_;
   SamplerState state_;
   StopMatcher stop_;
   TokenStreamer streamer_;
   Generation result_;
+  // What was handed on of it.
+  size_t n_text_streamed_ = 0;
+  size_t n_tokens_streamed_ = 0;
+  std::vector<size_t> chunk_ends_;
   Run run_;
   PromptState prompt_state_;  // of the rows that were read for it
 };

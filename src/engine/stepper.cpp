@@ -10,34 +10,19 @@
 namespace forerun {
 namespace {
 
-// The model's tokens behind the nodes of a tree, drawn when asked for.
-class PassTargets final : public TargetTokens {
- public:
-  PassTargets(const RunningRequest& request, const DraftTree& tree, const PassResult& result,
-              size_t first_row, SamplerScratch& scratch)
-      : request_(request), tree_(tree), result_(result), first_row_(first_row), scratch_(scratch) {}
+// Cells that a request must find beside its text when it begins, and when it goes on after it had to
+// wait: more are found as they are needed.
+constexpr int kFirstCells = 64;
+constexpr int kFurtherCells = 256;
+// Rows of prompts that a pass may have however long they take, so that reading goes on.
+constexpr int kLeastPromptRows = 16;
+// How fast the price of a prompt's row is learnt.
+constexpr double kPromptRate = 0.3;
 
-  TokenId after(int32_t node) const override {
-    SamplerState state = request_.state();
-    accept_path(node, state);
-    const Position position{static_cast<int32_t>(request_.text().size()) + tree_.depth(node)};
-    return request_.sampler().sample(result_.logits(first_row_ + static_cast<size_t>(node + 1)), state,
-                                     position, scratch_);
-  }
-
- private:
-  void accept_path(int32_t node, SamplerState& state) const {
-    if (node == kRoot) return;
-    accept_path(tree_[node].parent, state);
-    state.accept(tree_[node].token);
-  }
-
-  const RunningRequest& request_;
-  const DraftTree& tree_;
-  const PassResult& result_;
-  size_t first_row_;
-  SamplerScratch& scratch_;
-};
+// Cells that the request is going to need soon, beside those it has.
+int n_cells_soon(const ActiveRequest& active) {
+  return static_cast<int>(active.n_unread()) + std::min(kFirstCells, active.request->n_left());
+}
 
 }  // namespace
 
@@ -47,276 +32,276 @@ Stepper::Stepper(Executor& executor, const Vocabulary& vocabulary, const Stepper
       vocabulary_(vocabulary),
       options_(options),
       costs_(costs),
-      slots_(executor, options.n_slots, options.n_context) {
+      slots_(executor, options.n_slots, options.n_context),
+      drafts_(executor, options.n_context),
+      rows_(executor),
+      growth_(executor, rows_) {
   CHECK(options.n_slots <= executor.max_rows());
+  update_statistics();
 }
 
 RequestId Stepper::submit(Request request, const Speculation& speculation) {
-  auto active = std::make_unique<Active>();
+  auto active = std::make_unique<ActiveRequest>();
   active->request = std::make_unique<RunningRequest>(
       std::move(request), vocabulary_,
       RunningRequest::Limits{.n_vocab = executor_.model().config().n_vocab,
                              .n_context = options_.n_context,
                              .n_trained = executor_.model().config().n_ctx_train});
-  active->id = RequestId{n_submitted_++};
   active->speculation = speculation;
-  active_.push_back(std::move(active));
-  return active_.back()->id;
-}
-
-void Stepper::cancel(RequestId request) {
-  for (const auto& active : active_) {
-    if (active->id == request) active->is_cancelled = true;
-  }
+  return inbox_.submit(std::move(active));
 }
 
 void Stepper::discard(RequestId request) {
-  results_.erase(request);
+  take_inbox();
   std::erase_if(active_, [&](const auto& active) {
     if (active->id != request) return false;
     release(*active);
     return true;
   });
+  const std::scoped_lock lock(mutex_);
+  results_.erase(request);
 }
 
 std::optional<RequestResult> Stepper::take(RequestId request) {
+  const std::scoped_lock lock(mutex_);
   auto node = results_.extract(request);
   if (node.empty()) return std::nullopt;
   return std::move(node.mapped());
 }
 
+EngineStatistics Stepper::statistics() const {
+  const std::scoped_lock lock(mutex_);
+  EngineStatistics statistics = statistics_;
+  statistics.n_waiting += inbox_.n_submitted();
+  return statistics;
+}
+
 int Stepper::n_reading() const {
-  return static_cast<int>(std::count_if(active_.begin(), active_.end(),
-                                        [](const auto& active) { return !active->is_decoding(); }));
+  const auto n = std::count_if(active_.begin(), active_.end(),
+                               [](const auto& active) { return !active->is_decoding(); });
+  return static_cast<int>(n) + inbox_.n_submitted();
 }
 
 double Stepper::share_read(RequestId request) const {
   for (const auto& active : active_) {
-    if (active->id != request || active->is_decoding()) continue;
-    const size_t n_read = active->slot == nullptr ? 0 : active->slot->text.size();
-    return static_cast<double>(n_read) / static_cast<double>(active->request->prompt().size());
+    if (active->id != request || !active->request->answer().empty()) continue;
+    const auto n_all = static_cast<double>(active->n_to_read());
+    return 1.0 - static_cast<double>(active->n_unread()) / n_all;
   }
   return 1.0;
 }
 
 template <typename Work>
 void Stepper::for_each_active(const Work& work) {
-  // By index: callbacks may submit more.
-  for (size_t i = 0; i < active_.size();) {
-    Active& active = *active_[i];
+  for (const auto& active : active_) {
     try {
-      work(active);
+      work(*active);
     } catch (...) {
-      end(active, std::current_exception());
-    }
-    if (active.request != nullptr) {
-      ++i;
-    } else {
-      active_.erase(active_.begin() + static_cast<std::ptrdiff_t>(i));
+      end(*active, std::current_exception());
     }
   }
+  std::erase_if(active_, [](const auto& active) { return active->request == nullptr; });
 }
 
-bool Stepper::step() {
+StepResult Stepper::step() {
+  take_inbox();
   end_cancelled();
   admit();
-  if (active_.empty()) return false;
-  try {
-    draft();
-    fill_pass();
-    forward();
-  } catch (...) {
-    forget_pass();
-    throw;
+  const bool has_work = !active_.empty();
+  if (has_work) {
+    try {
+      find_cells();
+      draft();
+      for (const auto& active : active_) warn_of_failed_drafts(*active);
+      fill_pass();
+      forward();
+    } catch (...) {
+      forget_pass();
+      throw;
+    }
+    for_each_active([this](ActiveRequest& active) {
+      if (active.n_rows > 0) advance(active);
+    });
   }
-  for_each_active([this](Active& active) {
-    if (active.n_rows > 0) advance(active);
-  });
-  return true;
+  update_statistics();
+  return {.has_computed = has_work, .finished = std::exchange(finished_, {})};
+}
+
+// ---- Requests come and go ----
+
+void Stepper::take_inbox() {
+  Inbox::Content content = inbox_.take();
+  for (auto& submitted : content.submitted) active_.push_back(std::move(submitted));
+  std::ranges::stable_sort(active_, std::greater{},
+                           [](const auto& active) { return active->request->priority(); });
+  for (const RequestId id : content.cancelled) {
+    const auto found = std::ranges::find(active_, id, [](const auto& active) { return active->id; });
+    if (found != active_.end()) (*found)->is_cancelled = true;
+  }
 }
 
 void Stepper::end_cancelled() {
-  for_each_active([this](Active& active) {
+  for_each_active([this](ActiveRequest& active) {
     if (!active.is_cancelled && !active.request->is_cancelled()) return;
     end(active, active.request->finish(StopReason::kCancelled));
   });
 }
 
 void Stepper::admit() {
+  int n_promised = 0;
+  for (const auto& active : active_) {
+    if (active->slot != nullptr) n_promised += n_cells_soon(*active);
+  }
   bool has_room = true;
-  for_each_active([&](Active& active) {
+  for_each_active([&](ActiveRequest& active) {
     if (active.slot != nullptr || !has_room) return;
-    active.slot = slots_.acquire(active.request->prompt());
+    const int n_wanted = active.request->answer().empty() ? kFirstCells : kFurtherCells;
+    const int n_own = std::min(n_wanted, active.request->n_left());
+    // Alone it gets what there is.
+    const int n_more = slots_.n_taken() > 0 ? n_promised + n_own : 0;
+    const auto text = active.request->text().first(active.n_to_read());
+    active.slot = slots_.acquire(text, {.n_more = n_more, .may_share = active.request->may_reuse()});
     has_room = active.slot != nullptr;
-    if (has_room) admit(active);
+    if (!has_room) return;
+    n_promised += n_cells_soon(active);
+    admit(active);
   });
 }
 
-void Stepper::admit(Active& active) {
-  const auto prompt = active.request->prompt();
-  active.phase = {};
-  Timings& timings = active.request->timings();
-  timings.n_cached = static_cast<int>(active.slot->text.size());
-  timings.n_prompt = static_cast<int>(prompt.size()) - timings.n_cached;
-  Planner* planner = active.speculation.planner;
+void Stepper::admit(ActiveRequest& active) {
+  const bool is_new = active.request->answer().empty();
+  Planner* planner = active.request->max_draft() != 0 ? active.speculation.planner : nullptr;
   active.request->begin({.sequence = active.slot->sequence,
                          .compares_distributions = compares_distributions(active.speculation.accept),
                          .wants_prompt_state = planner != nullptr && planner->wants_prompt_state()});
+  if (!is_new) return;
+  active.phase = {};
+  Timings& timings = active.request->timings();
+  timings.n_cached = static_cast<int>(active.slot->text.size());
+  timings.n_prompt = static_cast<int>(active.request->prompt().size()) - timings.n_cached;
   if (planner == nullptr) return;
-  active.plan = planner->begin(*active.request);
+  active.try_drafting([&] { active.plan = planner->begin(*active.request); });
+  warn_of_failed_drafts(active);
   active.request->speculation().draft_ms += active.phase.ms();
 }
 
+void Stepper::find_cells() {
+  const auto n_decoding = [&] {
+    return static_cast<int>(
+        std::ranges::count_if(active_, [](const auto& a) { return a->is_decoding(); }));
+  };
+  while (!slots_.make_room(n_decoding())) suspend_last();
+}
+
+void Stepper::suspend_last() {
+  const auto last = std::find_if(active_.rbegin(), active_.rend(),
+                                 [](const auto& active) { return active->slot != nullptr; });
+  CHECK(last != active_.rend());
+  ActiveRequest& active = **last;
+  if (active.request->answer().empty()) active.plan = nullptr;  // it begins anew
+  slots_.release(*std::exchange(active.slot, nullptr));
+  active.n_rows = 0;
+  const std::scoped_lock lock(mutex_);
+  ++statistics_.n_suspended;
+}
+
+// ---- The pass ----
+
 void Stepper::draft() {
-  load_ = {};
-  planned_.clear();
+  pass_load_ = {};
   size_t n_unread = 0;
   for (const auto& active : active_) {
-    active->tree.clear();
-    if (active->is_planned()) planned_.push_back(active.get());
-    if (active->is_decoding()) {
-      ++load_.n_decoding;
-    } else if (active->slot != nullptr) {
-      n_unread += active->request->prompt().size() - active->slot->text.size();
-    }
+    if (active->is_decoding()) ++pass_load_.n_decoding;
+    if (active->is_reading()) n_unread += active->n_unread();
   }
-  const int room = executor_.max_rows() - load_.n_decoding;
-  load_.n_prompt_rows = static_cast<int>(std::min(n_unread, static_cast<size_t>(room)));
-  const auto planner_of = [](const Active* active) { return active->speculation.planner; };
-  std::ranges::stable_sort(planned_, {}, planner_of);
-  for (std::span<Active* const> left = planned_; !left.empty();) {
-    const auto other = std::ranges::find_if(
-        left, [&](const Active* active) { return planner_of(active) != planner_of(left.front()); });
-    const auto n = static_cast<size_t>(other - left.begin());
-    draft(left.first(n));
-    left = left.subspan(n);
-  }
+  pass_load_.n_prompt_rows =
+      static_cast<int>(std::min(n_unread, static_cast<size_t>(max_prompt_rows())));
+  // For trees, and for what drafters try out meanwhile; texts that are kept are worth more than the
+  // rest.
+  const int n_most = executor_.cells().n_cells() / 8;
+  const auto n_planned = std::ranges::count_if(active_, [](const auto& a) { return a->is_planned(); });
+  slots_.make_room(std::min(n_most, static_cast<int>(n_planned) * 2 * (kLargestTree + 1)));
+  drafts_.draft(active_, pass_load_);
 }
 
-DraftLimits Stepper::limits_of(const Active& active) const {
-  const int share = (executor_.max_rows() - load_.n_decoding) / load_.n_decoding;
-  // The text's last token is a row too, and what lies past the end of the context or of the
-  // answer cannot be accepted.
-  const int n_committed = static_cast<int>(active.slot->text.size());
-  const int room = options_.n_context - n_committed - 1;
-  DraftLimits limits{.max_nodes = std::min({share, room, kLargestTree}),
-                     .max_depth = std::min(room, active.request->n_left() - 1)};
-  // Where bits depend on a pass's shape, rows give those of plain decoding in a chain that
-  // leaves the shape as it is.
-  if (is_exact(active)) {
-    limits.is_chain = true;
-    limits.max_depth =
-        std::min({limits.max_depth, executor_.min_rows() - 1, executor_.n_until_next_span(n_committed)});
-  }
-  return limits;
-}
-
-void Stepper::draft(std::span<Active* const> requests) {
-  const Stopwatch watch;
-  jobs_.clear();
-  for (Active* active : requests) {
-    const DraftLimits limits = limits_of(*active);
-    if (limits.max_nodes <= 0 || limits.max_depth <= 0) continue;
-    jobs_.push_back({.request = active->plan.get(), .limits = limits, .tree = &active->tree});
-  }
-  if (!jobs_.empty()) requests.front()->speculation.planner->plan(jobs_, load_);
-  for (const PlanJob& job : jobs_) {
-    CHECK(job.tree->size() <= job.limits.max_nodes && job.tree->max_depth() <= job.limits.max_depth);
-  }
-  draft_seconds_ += watch.seconds();
-  const double ms = watch.ms() / static_cast<double>(requests.size());
-  for (Active* active : requests) active->request->speculation().draft_ms += ms;
+int Stepper::max_prompt_rows() const {
+  const int room = executor_.max_rows() - pass_load_.n_decoding;
+  if (pass_load_.n_decoding == 0 || prompt_row_seconds_ == 0) return room;
+  const double n = options_.prompt_seconds / prompt_row_seconds_;
+  return n < room ? std::max(std::min(kLeastPromptRows, room), static_cast<int>(n)) : room;
 }
 
 void Stepper::fill_pass() {
-  pass_.rows.clear();
-  pass_.hidden_at.clear();
-  nodes_.clear();
+  rows_.clear();
   for (const auto& active : active_) {
     active->n_rows = 0;
-    if (active->is_decoding()) add_tree_rows(*active);
+    if (active->is_decoding()) rows_.add_tree(*active);
   }
+  add_prompts();
+  // Prompts that take each other's cells away are read one after the other.
+  while (rows_.size() == 0) {
+    suspend_last();
+    add_prompts();
+  }
+}
+
+void Stepper::add_prompts() {
+  const auto max_rows = static_cast<size_t>(executor_.max_rows());
+  size_t n_left = std::min(static_cast<size_t>(max_prompt_rows()), max_rows - rows_.size());
   for (const auto& active : active_) {
-    if (active->slot == nullptr || active->is_decoding()) continue;
-    const auto max_rows = static_cast<size_t>(executor_.max_rows());
-    const size_t n_read = active->slot->text.size();
+    if (!active->is_reading() || n_left == 0) continue;
     // Parts of a prompt end on a fixed grid of positions, so that it is computed the same
     // way however much of it was there already.
-    const size_t n = std::min({active->request->prompt().size() - n_read, max_rows - n_read % max_rows,
-                               max_rows - pass_.rows.size()});
-    if (n > 0) add_prompt_rows(*active, n);
-  }
-}
-
-void Stepper::add_tree_rows(Active& active) {
-  KvCells& cells = executor_.cells();
-  const SequenceId sequence = active.slot->sequence;
-  active.first_row = pass_.rows.size();
-  active.n_rows = 1 + static_cast<size_t>(active.tree.size());
-  const NodeId root = cells.extend(sequence).value();
-  nodes_.push_back(root);
-  pass_.rows.push_back(
-      {.sequence = sequence, .node = root, .token = active.request->text().back(), .logits = true});
-  for (const DraftNode& node : active.tree.nodes()) {
-    const NodeId parent = nodes_[active.first_row + static_cast<size_t>(node.parent + 1)];
-    nodes_.push_back(cells.extend(sequence, parent).value());
-    pass_.rows.push_back(
-        {.sequence = sequence, .node = nodes_.back(), .token = node.token, .logits = true});
-  }
-}
-
-void Stepper::add_prompt_rows(Active& active, size_t n) {
-  const auto prompt = active.request->prompt();
-  const size_t n_read = active.slot->text.size();
-  active.first_row = pass_.rows.size();
-  active.n_rows = n;
-  const bool wants_state = active.request->prompt_state() != nullptr;
-  if (wants_state) pass_.hidden_at.assign(1, 2 * executor_.model().config().n_layers);
-  std::optional<NodeId> parent;
-  for (size_t i = n_read; i < n_read + n; ++i) {
-    parent = executor_.cells().extend(active.slot->sequence, parent);
-    nodes_.push_back(parent.value());
-    pass_.rows.push_back({.sequence = active.slot->sequence,
-                          .node = *parent,
-                          .token = prompt[i],
-                          .logits = i + 1 == prompt.size(),
-                          .hidden = wants_state});
+    size_t n = std::min({active->n_unread(), max_rows - active->slot->text.size() % max_rows, n_left});
+    if (!slots_.make_room(static_cast<int>(n))) n = static_cast<size_t>(executor_.cells().n_free());
+    if (n > 0) rows_.add_unread(*active, n);
+    n_left -= n;
   }
 }
 
 void Stepper::forward() {
   const Stopwatch watch;
-  pass_result_ = &executor_.forward(pass_);
+  const PassResult& result = executor_.forward(rows_.pass());
   pass_seconds_ = watch.seconds();
+  growth_.begin(result, pass_seconds_);
   watch_cost();
 }
 
 void Stepper::watch_cost() {
-  const auto n_rows = static_cast<int>(pass_.rows.size());
-  if (load_.n_decoding == 0) {
+  const auto n_rows = static_cast<int>(rows_.size());
+  int n_context = 0, n_tree_rows = 0;
+  for (const auto& active : active_) {
+    if (!active->is_decoding()) continue;
+    n_context += static_cast<int>(active->request->text().size());
+    n_tree_rows += static_cast<int>(active->n_rows);
+  }
+  const int n_prompt_rows = n_rows - n_tree_rows;
+  const double prompt_share = static_cast<double>(n_prompt_rows) / n_rows;
+  if (n_prompt_rows >= kLeastPromptRows) {
+    const double row_seconds = pass_seconds_ / n_rows;
+    prompt_row_seconds_ +=
+        (prompt_row_seconds_ == 0 ? 1.0 : kPromptRate) * (row_seconds - prompt_row_seconds_);
+  }
+  {
+    const std::scoped_lock lock(mutex_);
+    ++statistics_.n_passes;
+    statistics_.n_rows += n_rows;
+    statistics_.n_decoding += pass_load_.n_decoding;
+    statistics_.n_prompt_tokens += n_prompt_rows;
+    statistics_.prompt_seconds += pass_seconds_ * prompt_share;
+    statistics_.predicted_seconds += pass_seconds_ * (1 - prompt_share);
+  }
+  if (pass_load_.n_decoding == 0) {
     if (costs_ != nullptr) costs_->observe_prompt(n_rows, pass_seconds_);
     return;
   }
-  int n_context = 0;
-  for (const auto& active : active_) {
-    if (active->is_decoding()) n_context += static_cast<int>(active->request->text().size());
-  }
-  if (costs_ != nullptr && load_.n_prompt_rows == 0) {
+  if (costs_ != nullptr && n_prompt_rows == 0) {
     costs_->observe({.n_rows = n_rows,
-                     .n_requests = load_.n_decoding,
+                     .n_requests = pass_load_.n_decoding,
                      .n_context = n_context,
                      .seconds = pass_seconds_});
   }
-  const PassCost cost{.load = load_,
-                      .n_rows = n_rows,
-                      .n_context = n_context,
-                      .draft_seconds = std::exchange(draft_seconds_, 0.0)};
-  const Planner* told = nullptr;
-  for (const Active* active : planned_) {
-    if (active->speculation.planner == told) continue;
-    active->speculation.planner->observe(cost);
-    told = active->speculation.planner;
-  }
+  drafts_.observe(n_rows, n_context);
 }
 
 void Stepper::forget_pass() {
@@ -325,137 +310,74 @@ void Stepper::forget_pass() {
   }
 }
 
-void Stepper::advance(Active& active) {
-  auto reason = active.is_decoding() ? after_tree(active) : after_prompt(active);
+void Stepper::advance(ActiveRequest& active) {
+  auto reason = growth_.grow(active);
+  drafts_.add_seconds(growth_.take_draft_seconds());
+  warn_of_failed_drafts(active);
   const bool is_full = static_cast<int>(active.slot->text.size()) == options_.n_context;
   if (!reason && is_full) reason = StopReason::kContextFull;
   if (reason) end(active, active.request->finish(*reason));
 }
 
-std::optional<StopReason> Stepper::after_prompt(Active& active) {
-  RunningRequest& request = *active.request;
-  std::vector<TokenId>& text = active.slot->text;
-  executor_.cells().commit(active.slot->sequence, {&nodes_[active.first_row], active.n_rows});
-  const auto read = request.prompt().subspan(text.size(), active.n_rows);
-  text.insert(text.end(), read.begin(), read.end());
-  if (request.prompt_state() != nullptr) {
-    for (size_t row = active.first_row; row < active.first_row + active.n_rows; ++row) {
-      request.add_prompt_state(pass_result_->hidden(0, row));
-    }
-  }
-  if (text.size() < request.prompt().size()) return std::nullopt;
-  request.timings().prompt_ms = active.phase.ms();
-  active.phase = {};
-  if (request.n_left() == 0) return StopReason::kLimit;
-  const auto logits = pass_result_->logits(active.first_row + active.n_rows - 1);
-  const Position position{static_cast<int32_t>(request.text().size())};
-  const TokenId token = request.sampler().sample(logits, request.state(), position, sampler_scratch_);
-  const auto reason = request.take(token, logits, std::nullopt, logprob_scratch_);
-  if (!reason && active.plan != nullptr) active.speculation.planner->append(*active.plan, {&token, 1});
-  return reason;
-}
+// ---- The end ----
 
-std::optional<StopReason> Stepper::after_tree(Active& active) {
-  RunningRequest& request = *active.request;
-  const Stopwatch watch;
-  const auto logits = [&](int32_t node) {
-    return pass_result_->logits(active.first_row + static_cast<size_t>(node + 1));
-  };
-  const Position position{static_cast<int32_t>(request.text().size())};
-  verify({.tree = active.tree,
-          .logits = logits,
-          .sampler = request.sampler(),
-          .state = request.state(),
-          .position = position},
-         active.speculation.accept, sampler_scratch_, verdict_);
-  if (active.plan != nullptr && !active.tree.empty()) {
-    active.plan->observe(active.tree, PassTargets(request, active.tree, *pass_result_, active.first_row,
-                                                  sampler_scratch_));
-  }
-
-  // The accepted tokens become text, one after the other, until one of them ends it.
-  const size_t n_before = request.text().size();
-  int64_t n_given = 0;
-  std::optional<StopReason> reason;
-  path_.assign(1, nodes_[active.first_row]);
-  int32_t at = kRoot;
-  for (const int32_t node : verdict_.path) {
-    ++n_given;
-    reason =
-        request.take(active.tree[node].token, logits(at), active.tree[node].source, logprob_scratch_);
-    if (request.text().size() > n_before + path_.size() - 1) {
-      path_.push_back(nodes_[active.first_row + static_cast<size_t>(node + 1)]);
-    }
-    if (reason) break;
-    at = node;
-  }
-  verdict_.path.resize(path_.size() - 1);
-  if (!reason) {
-    ++n_given;
-    reason = request.take(verdict_.next, logits(at), std::nullopt, logprob_scratch_);
-  }
-
-  std::vector<TokenId>& text = active.slot->text;
-  executor_.cells().commit(active.slot->sequence, path_);
-  const auto committed = request.text().subspan(text.size(), path_.size());
-  text.insert(text.end(), committed.begin(), committed.end());
-  count(active);
-  const auto grown = request.text().subspan(n_before);
-  request.speculation().n_tokens += n_given;
-  request.speculation().sample_ms += watch.ms();
-  if (active.plan != nullptr) {
-    const Stopwatch append_watch;
-    active.speculation.planner->append(*active.plan, grown);
-    request.speculation().draft_ms += append_watch.ms();
-    draft_seconds_ += append_watch.seconds();
-  }
-  return reason;
-}
-
-void Stepper::count(Active& active) {
-  SpeculationStatistics& statistics = active.request->speculation();
-  const DraftTree& tree = active.tree;
-  statistics.n_steps += 1;
-  statistics.pass_ms +=
-      1e3 * pass_seconds_ * static_cast<double>(active.n_rows) / static_cast<double>(pass_.rows.size());
-  statistics.by_depth.resize(
-      std::max(statistics.by_depth.size(), static_cast<size_t>(tree.max_depth())));
-  const auto add = [&](int32_t node, const DraftCounts& counts) {
-    statistics.by_source[static_cast<size_t>(tree[node].source)].add(counts);
-    statistics.by_depth[static_cast<size_t>(tree.depth(node) - 1)].add(counts);
-  };
-  for (int32_t node = 0; node < tree.size(); ++node) add(node, {.n_drafted = 1});
-  for (const int32_t node : verdict_.tested) add(node, {.n_tested = 1});
-  for (const int32_t node : verdict_.path) add(node, {.n_accepted = 1});
-  active.request->count_step({.n_drafted = tree.size(),
-                              .n_tested = static_cast<int64_t>(verdict_.tested.size()),
-                              .n_accepted = static_cast<int64_t>(verdict_.path.size())});
-}
-
-void Stepper::end(Active& active, RequestResult result) {
+void Stepper::end(ActiveRequest& active, RequestResult result) {
   if (auto* generation = std::get_if<Generation>(&result)) {
     Timings& timings = generation->timings;
-    if (active.slot != nullptr && active.is_decoding()) {
+    if (!active.request->answer().empty()) {
       timings.predicted_ms = active.phase.ms();
     } else if (active.slot != nullptr) {  // ended while the prompt was read
       timings.n_prompt = static_cast<int>(active.slot->text.size()) - timings.n_cached;
-      timings.prompt_ms = active.phase.ms();
+      if (active.n_unread() > 0) timings.prompt_ms = active.phase.ms();
     }
     if (generation->stop_reason != StopReason::kCancelled) {
-      if (active.plan != nullptr) active.plan->finish();
+      if (active.plan != nullptr) active.try_drafting([&] { active.plan->finish(); });
+      warn_of_failed_drafts(active);
       const auto& on_answer = active.speculation.on_answer;
-      if (on_answer) on_answer(active.request->prompt(), active.request->answer());
+      if (on_answer && active.request->may_be_stored()) {
+        on_answer(active.request->prompt(), active.request->answer());
+      }
     }
-    statistics_.add(generation->speculation);
+    const std::scoped_lock lock(mutex_);
+    statistics_.speculation.add(generation->speculation);
+    statistics_.n_cached_tokens += timings.n_cached;
+    statistics_.n_predicted_tokens += timings.n_predicted;
   }
   release(active);
+  finished_.push_back(active.id);
+  const std::scoped_lock lock(mutex_);
   results_.emplace(active.id, std::move(result));
 }
 
-void Stepper::release(Active& active) {
+void Stepper::release(ActiveRequest& active) {
   active.plan = nullptr;  // it sees the request
   if (active.slot != nullptr) slots_.release(*active.slot);
+  active.slot = nullptr;
   active.request = nullptr;
+}
+
+void Stepper::warn_of_failed_drafts(ActiveRequest& active) {
+  if (active.draft_failure == nullptr) return;
+  std::string why = "for an unknown reason";
+  try {
+    std::rethrow_exception(std::exchange(active.draft_failure, nullptr));
+  } catch (const std::exception& error) {
+    why = error.what();
+  } catch (...) {
+  }
+  if (options_.warn)
+    options_.warn(fmt::format("a request goes on without drafts, which failed: {}", why));
+}
+
+void Stepper::update_statistics() {
+  const auto n_running = static_cast<int>(
+      std::ranges::count_if(active_, [](const auto& active) { return active->slot != nullptr; }));
+  const KvCells& cells = executor_.cells();
+  const std::scoped_lock lock(mutex_);
+  statistics_.n_running = n_running;
+  statistics_.n_waiting = static_cast<int>(active_.size()) - n_running;
+  statistics_.n_cells = cells.n_cells();
+  statistics_.n_cells_used = cells.n_cells() - cells.n_free();
 }
 
 }  // namespace forerun

@@ -29,13 +29,16 @@ class StepperTest : public ::testing::Test {
   }
 
   // A new engine that has seen nothing.
-  void start(int min_rows = 1) {
+  void start(int min_rows = 1, int n_cells = kSlots * kContext) {
     stepper_.reset();
-    executor_.emplace(
-        loaded_->model,
-        ExecutorOptions{.kv = {.n_cells = kSlots * kContext}, .max_rows = 32, .min_rows = min_rows});
-    stepper_.emplace(*executor_, loaded_->vocabulary,
-                     StepperOptions{.n_slots = kSlots, .n_context = kContext});
+    warnings_.clear();
+    executor_.emplace(loaded_->model,
+                      ExecutorOptions{.kv = {.n_cells = n_cells}, .max_rows = 32, .min_rows = min_rows});
+    stepper_.emplace(
+        *executor_, loaded_->vocabulary,
+        StepperOptions{.n_slots = kSlots,
+                       .n_context = kContext,
+                       .warn = [this](std::string_view warning) { warnings_.emplace_back(warning); }});
   }
 
   std::vector<TokenId> tokens(const std::string& text) { return loaded_->vocabulary.tokenize(text); }
@@ -76,6 +79,7 @@ class StepperTest : public ::testing::Test {
   std::filesystem::path path_ = folder_.file("model.gguf");
   std::optional<LoadedModel> loaded_;
   std::optional<Executor> executor_;
+  std::vector<std::string> warnings_;
   std::optional<Stepper> stepper_;
 };
 

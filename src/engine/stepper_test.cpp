@@ -190,8 +190,8 @@ TEST_F(StepperTest, CanBeCancelledAnywhere) {
 TEST_F(StepperTest, StreamsTheTextItReturns) {
   std::string streamed;
   const Generation result = finish(stepper_->submit(
-      {.prompt = tokens("Hi"), .options = greedy(60), .on_text = [&](std::string_view text) {
-         streamed += text;
+      {.prompt = tokens("Hi"), .options = greedy(60), .on_chunk = [&](const Chunk& chunk) {
+         streamed += chunk.text;
        }}));
   EXPECT_EQ(streamed, result.text);
 }

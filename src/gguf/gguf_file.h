@@ -27,6 +27,8 @@ struct GgufTensor {
   size_t n_bytes;
   size_t part;    // index of the split file it lies in
   size_t offset;  // of its data in that file
+
+  int64_t n_elements() const { return shape[0] * shape[1] * shape[2] * shape[3]; }
 };
 
 class GgufFile {

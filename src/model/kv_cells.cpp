@@ -17,8 +17,11 @@ SequenceId KvCells::create() {
   if (dead == sequences_.end()) sequences_.emplace_back();
   Sequence& seq = sequences_[static_cast<size_t>(index)];
   seq.alive = true;
-  seq.cells.reserve(references_.size());  // so that a decode step never allocates
   return SequenceId{static_cast<int32_t>(index)};
+}
+
+void KvCells::reserve(SequenceId sequence, int n_tokens) {
+  get(sequence).cells.reserve(static_cast<size_t>(n_tokens));
 }
 
 SequenceId KvCells::fork(SequenceId source, int n_tokens) {

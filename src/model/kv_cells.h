@@ -35,6 +35,8 @@ class KvCells {
   // --- sequences ---
 
   SequenceId create();
+  // Lets a sequence grow to so many tokens without allocating memory.
+  void reserve(SequenceId sequence, int n_tokens);
   // A new sequence that shares the first `n_tokens` committed cells of `source`.
   SequenceId fork(SequenceId source, int n_tokens);
   void remove(SequenceId sequence);

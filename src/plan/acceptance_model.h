@@ -27,7 +27,7 @@
 namespace forerun {
 
 // Who proposes what: a bit of DraftNode::proposers for each drafter.
-constexpr size_t kMaxTextDrafters = 2;
+constexpr size_t kMaxTextDrafters = 3;
 constexpr size_t kMaxModelDrafters = kMaxProposers - kMaxTextDrafters;
 constexpr uint8_t text_bit(size_t drafter) {
   return static_cast<uint8_t>(1u << drafter);

@@ -27,7 +27,8 @@ CostPlanner::CostPlanner(DrafterSet given, const PassCosts& costs, TreeSize larg
       costs_(costs),
       largest_(std::move(largest)),
       models_(drafters(), costs, acceptance_) {
-  CHECK(drafters().texts.size() <= kMaxTextDrafters && drafters().models.size() <= kMaxModelDrafters);
+  // The last bit is that of what callers expect.
+  CHECK(drafters().texts.size() < kMaxTextDrafters && drafters().models.size() <= kMaxModelDrafters);
 }
 
 void CostPlanner::plan(std::span<const PlanJob> jobs, const PassLoad& load) {
@@ -68,6 +69,11 @@ void CostPlanner::propose_texts(const PlanJob& job) {
       part_.clear();
       request.texts[i]->draft(limits, part_);
       request.proposed.tree.merge(part_, text_bit(i));
+    }
+    if (request.prediction != nullptr) {
+      part_.clear();
+      request.prediction->draft(limits, part_);
+      request.proposed.tree.merge(part_, text_bit(kMaxTextDrafters - 1));
     }
     lookup_seconds_ += watch.seconds();
   }

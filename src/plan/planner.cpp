@@ -1,10 +1,14 @@
 #include "plan/planner.h"
 
+#include "draft/text/prediction.h"
+
 namespace forerun {
 
 RequestPlan::RequestPlan(const DrafterSet& drafters, const RequestView& request) : request_(request) {
   for (const auto& drafter : drafters.texts) texts.push_back(drafter->begin(request.text()));
   for (const auto& drafter : drafters.models) models.push_back(drafter->begin(request));
+  const auto expected = request.prediction();
+  if (!expected.empty()) prediction = make_prediction_drafter({expected.begin(), expected.end()});
 }
 
 void RequestPlan::observe(const DraftTree& tree, const TargetTokens& target) {
@@ -19,6 +23,7 @@ void RequestPlan::finish() {
 void Planner::append(RequestPlan& request, std::span<const TokenId> tokens) {
   for (const auto& drafter : request.texts) drafter->append(tokens);
   for (const auto& drafter : request.models) drafter->append(tokens);
+  if (request.prediction != nullptr) request.prediction->append(tokens);
 }
 
 }  // namespace forerun

@@ -57,6 +57,7 @@ class RequestPlan {
 
   std::vector<std::unique_ptr<RequestDrafter>> texts;
   std::vector<std::unique_ptr<RequestModelDrafter>> models;
+  std::unique_ptr<RequestDrafter> prediction;  // of what the caller expects; nullptr: nothing
   // For planners that learn.
   RequestAcceptance acceptance;
   SpeedRecord speed;

@@ -24,6 +24,9 @@ class RequestView {
   // All of the answer, where the caller knew it beforehand (BenchmarkRecord::known_answer); else empty.
   virtual std::span<const TokenId> known_answer() const { return {}; }
 
+  // What the caller expects it to be, or nearly; empty: nothing.
+  virtual std::span<const TokenId> prediction() const { return {}; }
+
   virtual const Sampler& sampler() const = 0;
   virtual const SamplerState& state() const = 0;  // after the text
 

@@ -35,7 +35,8 @@ uint64_t random_seed() {
 
 [[noreturn]] void fail_empty() {
   fail(ErrorCode::kInvalidArgument,
-       "no token can be chosen: every one is forbidden by logit_bias or has no valid logit");
+       "no token can be chosen: every one is forbidden by logit_bias or the grammar, or has no valid "
+       "logit");
 }
 
 size_t index_of(TokenId token) {
@@ -175,6 +176,14 @@ void Sampler::truncate(std::span<const float> logits, float max, SamplerScratch&
 
 const Distribution& Sampler::distribution(std::span<const float> logits, const SamplerState& state,
                                           SamplerScratch& scratch) const {
+  if (state.constraint() == nullptr) return distribution_of(logits, state, scratch);
+  scratch.allowed.assign(logits.begin(), logits.end());
+  state.constraint()->mask(scratch.allowed);
+  return distribution_of(scratch.allowed, state, scratch);
+}
+
+const Distribution& Sampler::distribution_of(std::span<const float> logits, const SamplerState& state,
+                                             SamplerScratch& scratch) const {
   std::span<const float> adjusted = adjust(logits, state, scratch);
   Distribution& out = scratch.distribution;
   if (options_.temperature == 0) {
@@ -230,6 +239,8 @@ TokenId Sampler::draw(const Distribution& distribution, Position position) const
 
 TokenId Sampler::sample(std::span<const float> logits, const SamplerState& state, Position position,
                         SamplerScratch& scratch) const {
+  const TokenId token = draw(distribution_of(logits, state, scratch), position);
+  if (state.constraint() == nullptr || state.constraint()->allows(token)) return token;
   return draw(distribution(logits, state, scratch), position);
 }
 

@@ -10,6 +10,9 @@
 // (there the order depends on the sort); repeat_last_n -1 means the whole context;
 // NaN logits count as -infinity; and the draw.
 //
+// A state's constraint forbids tokens before all of these. Asking it for all tokens takes long, so
+// sample() draws without it first, and again with it where it forbids what was drawn, as llama.cpp does.
+//
 // The draw is the Gumbel-max trick (Gumbel 1954; Maddison, Tarlow, Minka: "A* Sampling",
 // 2014) with noise keyed by (seed, position, token): the token with the largest
 // log-probability + noise has exactly the distribution's probabilities, and depends on
@@ -44,6 +47,7 @@ struct Distribution {
 // Buffers of one thread's sampling, grown on first use and then reused, so that steady
 // sampling allocates nothing. One serves any number of samplers, one at a time.
 struct SamplerScratch {
+  std::vector<float> allowed;     // of tokens that a constraint allows
   std::vector<float> logits;      // after bias and penalties
   std::vector<int32_t> counts;    // per token of the vocabulary; 0 between calls
   std::vector<TokenId> seen;      // tokens with a count
@@ -81,11 +85,13 @@ class Sampler {
   // on the order of the candidates.
   TokenId draw(const Distribution& distribution, Position position) const;
 
-  // draw(distribution(logits, state, scratch), position).
+  // draw(distribution(logits, state, scratch), position); of a state with a constraint see above.
   TokenId sample(std::span<const float> logits, const SamplerState& state, Position position,
                  SamplerScratch& scratch) const;
 
  private:
+  const Distribution& distribution_of(std::span<const float> logits, const SamplerState& state,
+                                      SamplerScratch& scratch) const;
   std::span<const float> adjust(std::span<const float> logits, const SamplerState& state,
                                 SamplerScratch& scratch) const;
   void penalise(const SamplerState& state, SamplerScratch& scratch) const;

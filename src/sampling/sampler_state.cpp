@@ -23,6 +23,7 @@ SamplerState::SamplerState(int window, std::span<const TokenId> text)
 }
 
 void SamplerState::accept(TokenId token) {
+  if (constraint_ != nullptr) constraint_ = constraint_->after(token);
   if (window_ == 0) return;
   recent_[static_cast<size_t>(n_accepted_ % kRecent)] = token;
   ++n_accepted_;

@@ -1,4 +1,5 @@
-// What a sampler remembers of the text so far: the tokens its penalties look at.
+// What a sampler remembers of the text so far: the tokens its penalties look at, and where it stands in
+// a grammar.
 //
 // A value. Each branch of a draft tree copies its parent's state and accepts its own
 // tokens; copies never affect each other. Copying costs about 300 bytes whatever the
@@ -16,9 +17,11 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "core/ids.h"
+#include "sampling/constraint.h"
 
 namespace forerun {
 
@@ -29,6 +32,10 @@ class SamplerState {
 
   // Remembers the last `window` tokens (-1 = all), starting with those of `text`.
   explicit SamplerState(int window, std::span<const TokenId> text = {});
+
+  // What the text goes on with from here; may be nullptr.
+  void constrain(std::shared_ptr<const Constraint> constraint) { constraint_ = std::move(constraint); }
+  const Constraint* constraint() const { return constraint_.get(); }
 
   // The text grew by this token.
   void accept(TokenId token);
@@ -43,6 +50,7 @@ class SamplerState {
  private:
   static constexpr int64_t kRecent = 64;
 
+  std::shared_ptr<const Constraint> constraint_;
   int64_t window_ = 0;
   int64_t n_accepted_ = 0;
   std::array<TokenId, kRecent> recent_{};              // token i of the text at i % kRecent

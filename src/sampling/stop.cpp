@@ -54,6 +54,7 @@ std::string StopMatcher::append(std::string_view piece) {
     }
     if (n_stop > 0) {
       stopped_ = true;
+      stopping_string_ = held_.substr(n_read - n_stop, n_stop);
       held_.resize(n_read - n_stop);
       return std::exchange(held_, {});
     }

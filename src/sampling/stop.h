@@ -37,8 +37,9 @@ class StopMatcher {
   // The text ended for another reason: returns what was held back.
   std::string flush();
 
-  // Whether a stop string ended the text.
+  // Whether a stop string ended the text, and which.
   bool stopped() const { return stopped_; }
+  const std::string& stopping_string() const { return stopping_string_; }
 
  private:
   // Finds one string by the algorithm of Knuth, Morris and Pratt (SIAM J. Comput. 6,
@@ -56,6 +57,7 @@ class StopMatcher {
   std::vector<TokenId> tokens_;
   std::string held_;
   bool stopped_ = false;
+  std::string stopping_string_;
 };
 
 }  // namespace forerun

@@ -138,4 +138,8 @@ const std::string& ChatTemplate::source() const {
   return program_->source;
 }
 
+const ChatTemplate::SpecialTokens& ChatTemplate::tokens() const {
+  return program_->tokens;
+}
+
 }  // namespace forerun

@@ -42,6 +42,7 @@ class ChatTemplate {
   std::string render(std::span<const ChatMessage> messages, bool add_generation_prompt) const;
 
   const std::string& source() const;
+  const SpecialTokens& tokens() const;
 
  private:
   struct Program;

@@ -26,7 +26,9 @@ class TokenStreamer {
   explicit TokenStreamer(const Vocabulary& vocabulary) : TokenStreamer(vocabulary, Options{}) {}
   TokenStreamer(const Vocabulary& vocabulary, Options options);
 
-  std::string push(TokenId token);
+  std::string push(TokenId token) { return push(token, control_); }
+  // Whatever is usual, with or without this control token's name.
+  std::string push(TokenId token, ControlTokens control);
 
   // Ends the stream: what an unfinished character becomes.
   std::string flush() { return utf8_.flush(); }

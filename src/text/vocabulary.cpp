@@ -31,10 +31,6 @@ std::optional<TokenId> optional_token(llama_token token) {
 
 }  // namespace
 
-void Vocabulary::FreeModel::operator()(llama_model* model) const {
-  llama_model_free(model);
-}
-
 Vocabulary Vocabulary::load(const GgufMetadata& metadata) {
   const VocabularyFacts facts = check_vocabulary(metadata);
 
@@ -46,15 +42,14 @@ Vocabulary Vocabulary::load(const GgufMetadata& metadata) {
   // libllama takes the context as non-const but only reads it, and copies what it
   // keeps.
   auto* gguf = const_cast<gguf_context*>(metadata.raw());
-  std::unique_ptr<llama_model, FreeModel> model(
-      llama_model_init_from_user(gguf, nullptr, nullptr, params));
+  llama_model* model = llama_model_init_from_user(gguf, nullptr, nullptr, params);
   if (model == nullptr) {
     fail(ErrorCode::kInvalidFile, "the vocabulary cannot be loaded: {}", log.first_error());
   }
-  return Vocabulary(std::move(model), facts);
+  return Vocabulary({model, llama_model_free}, facts);
 }
 
-Vocabulary::Vocabulary(std::unique_ptr<llama_model, FreeModel> model, const VocabularyFacts& facts)
+Vocabulary::Vocabulary(std::shared_ptr<llama_model> model, const VocabularyFacts& facts)
     : model_(std::move(model)), vocab_(llama_model_get_vocab(model_.get())), facts_(facts) {
   const bool trust_defaults = facts_.kind == TokenizerKind::kSentencePiece;
   if (facts_.names_bos || trust_defaults) bos_ = optional_token(llama_vocab_bos(vocab_));

@@ -10,6 +10,8 @@
 // For generated text use a TokenStreamer (token_streamer.h).
 #pragma once
 
+#include <forerun/tokenizer.h>
+
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -27,23 +29,13 @@ struct llama_vocab;
 
 namespace forerun {
 
-struct TokenizeOptions {
-  // Add the tokens that the model wants around a text: for most models one that
-  // marks its beginning, or nothing.
-  bool add_special = true;
-  // Read the text of control tokens ("<|im_end|>") as those tokens. Off for text
-  // that users write, or they could forge the end of their turn.
-  bool parse_special = false;
-};
-
 // Control tokens structure a text for the model and are not part of it.
 enum class ControlTokens {
   kHidden,    // they have no text
   kRendered,  // their names: "<|im_end|>"
 };
 
-// Const and thread-safe after construction; does not refer to the metadata it was
-// loaded from.
+// Cheap to copy; const and thread-safe. Does not refer to the metadata it was loaded from.
 class Vocabulary {
  public:
   // Texts longer than this are refused.
@@ -86,22 +78,21 @@ class Vocabulary {
   // The first token of a text carries a space that is not in the text.
   bool adds_space_prefix() const { return facts_.adds_space_prefix; }
 
+  // For what libllama does with it.
+  const llama_vocab* raw() const { return vocab_; }
+
   // "SentencePiece" or "byte-pair".
   std::string_view kind_name() const;
   // Equal for two models if they share every token: see VocabularyFacts.
   uint64_t fingerprint() const { return facts_.fingerprint; }
 
  private:
-  struct FreeModel {
-    void operator()(llama_model* model) const;
-  };
-
-  Vocabulary(std::unique_ptr<llama_model, FreeModel> model, const VocabularyFacts& facts);
+  Vocabulary(std::shared_ptr<llama_model> model, const VocabularyFacts& facts);
 
   void check_token(TokenId token) const;
   std::vector<TokenId> tokenize_checked(std::string_view text, TokenizeOptions options) const;
 
-  std::unique_ptr<llama_model, FreeModel> model_;
+  std::shared_ptr<llama_model> model_;
   const llama_vocab* vocab_;  // owned by model_
   VocabularyFacts facts_;
   std::optional<TokenId> bos_;

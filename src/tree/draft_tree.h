@@ -39,7 +39,7 @@ struct DraftNode {
   // Which of several drafters proposed it, a bit for each; 1 where there is one.
   uint8_t proposers = 1;
 };
-constexpr size_t kMaxProposers = 4;
+constexpr size_t kMaxProposers = 5;
 
 class DraftTree {
  public:

@@ -10,6 +10,7 @@ std::string_view to_string(DraftSource source) {
     case DraftSource::kDatastore: return "datastore";
     case DraftSource::kGuess: return "guess";
     case DraftSource::kModel: return "model";
+    case DraftSource::kPrediction: return "prediction";
   }
   return "";
 }

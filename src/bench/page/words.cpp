@@ -122,12 +122,13 @@ struct OriginStyle {
   std::string_view css_class;
   std::string_view words;
 };
-constexpr std::array<OriginStyle, 5> kOrigins{{
+constexpr std::array<OriginStyle, 6> kOrigins{{
     {std::nullopt, "", "the model itself"},
     {DraftSource::kInput, "input", "the input"},
     {DraftSource::kDatastore, "datastore", "the datastore"},
     {DraftSource::kGuess, "guess", "a guess"},
     {DraftSource::kModel, "draft-model", "a model that drafts"},
+    {DraftSource::kPrediction, "prediction", "a text that was expected"},
 }};
 static_assert(kOrigins.size() == kDraftSources + 1);
 

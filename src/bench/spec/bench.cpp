@@ -30,21 +30,21 @@ struct Dialogue {
 
 std::vector<TokenId> next_tokens(const Engine& engine, Dialogue& dialogue, size_t turn) {
   const std::string& text = dialogue.prompt->turns[turn];
-  if (!engine.has_chat_template()) {
+  if (!engine.tokenizer().has_chat_template()) {
     std::string all;
     for (const ChatMessage& message : dialogue.messages) all += message.content + "\n\n";
     dialogue.messages.push_back({.role = "user", .content = text});
-    return engine.tokenize(all + text);
+    return engine.tokenizer().tokenize(all + text);
   }
   dialogue.messages.push_back({.role = "user", .content = text});
-  return engine.chat_prompt(dialogue.messages);
+  return engine.tokenizer().chat_prompt(dialogue.messages);
 }
 
 // The same, or an Error that says which prompt of the file is too long.
 std::vector<TokenId> next_prompt(const Engine& engine, Dialogue& dialogue, size_t turn) {
   std::vector<TokenId> tokens = next_tokens(engine, dialogue, turn);
   try {
-    check_prompt_fits(tokens.size(), engine.n_context(), engine.n_context_trained());
+    check_prompt_fits(tokens.size(), engine.n_context(), engine.model().n_context_trained);
   } catch (const Error& error) {
     fail(error.code(), "{}{}: {}, or leave it out", dialogue.prompt->place,
          turn > 0 ? fmt::format(", turn {}", turn + 1) : "", error.what());
@@ -230,7 +230,7 @@ void choose_sample(const Engine& engine, SpecBenchResult& result) {
     if (n_drafted(i) > n_drafted(result.sample_prompt)) result.sample_prompt = i;
   }
   for (const TokenId token : runs[result.sample_prompt].tokens) {
-    result.pieces.push_back(engine.piece(token));
+    result.pieces.push_back(engine.tokenizer().piece(token));
   }
 }
 
@@ -249,7 +249,7 @@ SpecBenchResult run_spec_bench(const SpecBenchOptions& options,
   engine_options.n_parallel = options.batch;
   engine_options.speculation.method = "none";
   Engine engine(engine_options);
-  validate(options.generation, engine.n_vocab());
+  validate(options.generation, engine.model().n_vocab);
   check_first_turns(engine, options.prompts);
   const Engine::Hardware hardware = engine.hardware();
   result.device = hardware.device;

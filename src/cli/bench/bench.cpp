@@ -128,6 +128,7 @@ void add_bench_command(CLI::App& app) {
   engine->callback([options] { bench_engine(*options); });
 
   add_bench_retrieval_command(*bench);
+  add_bench_serve_command(*bench);
   add_bench_spec_command(*bench);
 
   // Run by `bench engine` in processes of their own.

@@ -34,7 +34,7 @@ void chat(const ChatOptions& options) {
   options.speculation.check();
   options.speculation.warn_of_unused();
   Engine engine(engine_options(options.model, options.speculation.options()));
-  if (!engine.has_chat_template()) {
+  if (!engine.tokenizer().has_chat_template()) {
     fail(ErrorCode::kUnsupported,
          "this model has no chat template; use 'forerun run' to continue a text");
   }

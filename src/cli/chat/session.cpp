@@ -25,13 +25,13 @@ void ChatSession::start(Conversation conversation) {
 
 void ChatSession::set_flags(const GenerationFlags& flags) {
   GenerationOptions options = generation_options(flags);
-  validate(options, engine_.n_vocab());
+  validate(options, engine_.model().n_vocab);
   options_ = std::move(options);
   flags_ = flags;
 }
 
 int ChatSession::n_tokens(const std::vector<ChatMessage>& messages) const {
-  return static_cast<int>(engine_.chat_prompt(messages).size());
+  return static_cast<int>(engine_.tokenizer().chat_prompt(messages).size());
 }
 
 void ChatSession::answer(const std::string& text) {
@@ -56,12 +56,13 @@ void ChatSession::answer(Conversation before, const std::string& text,
     fmt::print(stderr, "[forgot the {} to make room: the context holds {}; /reset forgets all{}]\n",
                n_forgotten == 1 ? "oldest turn" : fmt::format("{} oldest turns", n_forgotten),
                counted(engine_.n_context(), "token"),
-               engine_.n_context() < engine_.n_context_trained() ? ", a larger one is -c" : "");
+               engine_.n_context() < engine_.model().n_context_trained ? ", a larger one is -c" : "");
   }
-  Generation generation = engine_.generate({.prompt = engine_.chat_prompt(before.messages(text)),
-                                            .options = options,
-                                            .on_text = print_text,
-                                            .is_cancelled = InterruptGuard::take});
+  Generation generation =
+      engine_.generate({.prompt = engine_.tokenizer().chat_prompt(before.messages(text)),
+                        .options = options,
+                        .on_chunk = print_chunk,
+                        .is_cancelled = InterruptGuard::take});
   print_text("\n");
   if (shows_statistics) fmt::print(stderr, "[{}]\n", statistics_line(generation, engine_));
   totals_.timings.n_predicted += generation.timings.n_predicted;

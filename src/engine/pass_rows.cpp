@@ -1,0 +1,50 @@
+#include "engine/pass_rows.h"
+
+#include <optional>
+
+namespace forerun {
+
+void PassRows::clear() {
+  pass_.rows.clear();
+  pass_.hidden_at.clear();
+  nodes_.clear();
+}
+
+void PassRows::add_tree(ActiveRequest& active) {
+  KvCells& cells = executor_.cells();
+  const SequenceId sequence = active.slot->sequence;
+  active.first_row = size();
+  active.n_rows = 1 + static_cast<size_t>(active.tree.size());
+  const NodeId root = cells.extend(sequence).value();
+  nodes_.push_back(root);
+  pass_.rows.push_back(
+      {.sequence = sequence, .node = root, .token = active.request->text().back(), .logits = true});
+  for (const DraftNode& node : active.tree.nodes()) {
+    const NodeId parent = nodes_[active.first_row + static_cast<size_t>(node.parent + 1)];
+    nodes_.push_back(cells.extend(sequence, parent).value());
+    pass_.rows.push_back(
+        {.sequence = sequence, .node = nodes_.back(), .token = node.token, .logits = true});
+  }
+}
+
+void PassRows::add_unread(ActiveRequest& active, size_t n) {
+  const RunningRequest& request = *active.request;
+  const size_t n_read = active.slot->text.size();
+  active.first_row = size();
+  active.n_rows = n;
+  const bool is_prompt = request.answer().empty();
+  const bool wants_state = is_prompt && request.prompt_state() != nullptr;
+  if (wants_state) pass_.hidden_at.assign(1, 2 * executor_.model().config().n_layers);
+  std::optional<NodeId> parent;
+  for (size_t i = n_read; i < n_read + n; ++i) {
+    parent = executor_.cells().extend(active.slot->sequence, parent);
+    nodes_.push_back(parent.value());
+    pass_.rows.push_back({.sequence = active.slot->sequence,
+                          .node = *parent,
+                          .token = request.text()[i],
+                          .logits = is_prompt && i + 1 == active.n_to_read(),
+                          .hidden = wants_state});
+  }
+}
+
+}  // namespace forerun

@@ -1,0 +1,57 @@
+// Lets texts grow by what a pass says.
+//
+// What was read is committed to the cache, tokens are drawn and drafts verified, and whoever
+// drafts for the request learns what became of it.
+//
+// Not thread-safe.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "engine/active_request.h"
+#include "engine/pass_rows.h"
+#include "model/executor.h"
+#include "sampling/logprobs.h"
+#include "sampling/sampler.h"
+#include "verify/verify.h"
+
+namespace forerun {
+
+class TextGrowth {
+ public:
+  // Both outlive it.
+  TextGrowth(Executor& executor, const PassRows& rows) : executor_(executor), rows_(rows) {}
+
+  // The pass is done, in so many seconds.
+  void begin(const PassResult& result, double seconds) {
+    result_ = &result;
+    seconds_ = seconds;
+  }
+  // For each request that had rows of it: why its answer ends here, if it does.
+  std::optional<StopReason> grow(ActiveRequest& active);
+
+  // Telling drafters what became of their drafts took so long, since it was asked last.
+  double take_draft_seconds();
+
+ private:
+  std::optional<StopReason> after_unread(ActiveRequest& active);
+  std::optional<StopReason> after_tree(ActiveRequest& active);
+  void count(ActiveRequest& active);
+  // Passes on what was learnt; a drafter that fails is one no more.
+  void tell(ActiveRequest& active, std::span<const TokenId> grown);
+
+  Executor& executor_;
+  const PassRows& rows_;
+  const PassResult* result_ = nullptr;
+  double seconds_ = 0;
+  double draft_seconds_ = 0;
+
+  // Reused from pass to pass.
+  std::vector<NodeId> path_;
+  Verdict verdict_;
+  SamplerScratch sampler_scratch_;
+  LogprobScratch logprob_scratch_;
+};
+
+}  // namespace forerun

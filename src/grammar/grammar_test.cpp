@@ -1,0 +1,96 @@
+#include "grammar/grammar.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "core/error.h"
+#include "text/test_vocabularies.h"
+
+namespace forerun {
+namespace {
+
+class GrammarTest : public ::testing::Test {
+ protected:
+  std::shared_ptr<const Constraint> start(const std::string& text) {
+    return start_of({.text = text}, vocabulary_);
+  }
+  // Whether the text may be, and may end there.
+  bool allows(const std::string& grammar, const std::string& text) {
+    auto place = start(grammar);
+    for (const TokenId token : vocabulary_.tokenize(text, {.add_special = false})) {
+      if (!place->allows(token)) return false;
+      place = place->after(token);
+    }
+    return place->allows(*vocabulary_.eos());
+  }
+
+  Vocabulary vocabulary_ = Vocabulary::load(GgufMetadata(make_byte_pair().get()));
+};
+
+TEST_F(GrammarTest, AllowsWhatItDescribes) {
+  EXPECT_TRUE(allows("root ::= \"ab\" [0-9]+", "ab7"));
+  EXPECT_TRUE(allows("root ::= \"ab\" [0-9]+", "ab123"));
+  EXPECT_FALSE(allows("root ::= \"ab\" [0-9]+", "ab"));
+  EXPECT_FALSE(allows("root ::= \"ab\" [0-9]+", "abc"));
+  EXPECT_TRUE(allows("root ::= \"\xc3\xa9\"", "\xc3\xa9")) << "a character of two bytes, a token each";
+}
+
+TEST_F(GrammarTest, MasksWhatItDoesNotAllow) {
+  const auto place = start("root ::= [ab]");
+  std::vector<float> logits(vocabulary_.n_tokens(), 1.0f);
+  place->mask(logits);
+  for (int32_t id = 0; id < static_cast<int32_t>(logits.size()); ++id) {
+    EXPECT_EQ(std::isfinite(logits[static_cast<size_t>(id)]), place->allows(TokenId{id})) << id;
+  }
+}
+
+TEST_F(GrammarTest, PlacesDoNotInfluenceEachOther) {
+  const auto tokens = vocabulary_.tokenize("ab", {.add_special = false});
+  const auto root = start("root ::= \"aa\" | \"ab\" | \"b\"");
+  const auto a = root->after(tokens[0]);
+  const auto b = root->after(tokens[1]);
+  EXPECT_TRUE(a->allows(tokens[0]));
+  EXPECT_FALSE(b->allows(tokens[0]));
+  EXPECT_TRUE(a->allows(tokens[1]));
+  EXPECT_TRUE(root->allows(tokens[1]));
+  EXPECT_TRUE(b->allows(*vocabulary_.eos()));
+}
+
+TEST_F(GrammarTest, NothingFollowsWhatIsForbidden) {
+  const auto tokens = vocabulary_.tokenize("xa", {.add_special = false});
+  const auto nowhere = start("root ::= \"a\"")->after(tokens[0]);
+  EXPECT_FALSE(nowhere->allows(tokens[1]));
+  EXPECT_FALSE(nowhere->after(tokens[1])->allows(tokens[1]));
+  EXPECT_FALSE(start("root ::= \"a\"")->after(*vocabulary_.eos())->allows(tokens[1]))
+      << "too early to end";
+}
+
+TEST_F(GrammarTest, ALazyOneWaitsForItsTrigger) {
+  const auto tokens = vocabulary_.tokenize("x<ay", {.add_special = false});
+  auto place = start_of(
+      {.text = "root ::= \"<a\"", .is_lazy = true, .trigger_patterns = {"[\\s\\S]*?(<)[\\s\\S]*"}},
+      vocabulary_);
+  EXPECT_TRUE(place->allows(tokens[3]));
+  place = place->after(tokens[0])->after(tokens[1]);
+  EXPECT_TRUE(place->allows(tokens[2]));
+  EXPECT_FALSE(place->allows(tokens[3]));
+}
+
+TEST_F(GrammarTest, APrefixIsBehindIt) {
+  const auto tokens = vocabulary_.tokenize("ab", {.add_special = false});
+  EXPECT_TRUE(
+      start_of({.text = "root ::= \"ab\"", .prefix = {tokens[0]}}, vocabulary_)->allows(tokens[1]));
+  EXPECT_THROW(start_of({.text = "root ::= \"ab\"", .prefix = {tokens[1]}}, vocabulary_), Error);
+}
+
+TEST_F(GrammarTest, OneThatMakesNoSenseIsAnError) {
+  for (const char* text : {"root ::= this is (not valid", "nothing", "a ::= \"b\"", "root ::= root"}) {
+    EXPECT_THROW(start(text), Error) << text;
+  }
+}
+
+}  // namespace
+}  // namespace forerun
