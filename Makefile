@@ -5,6 +5,7 @@
 #   make demo    build, fetch the default model, answer a prompt
 #   make test    build, fetch and make the models, run every test (CUDA=1: those of build-cuda)
 #   make test-emulated  the kernels' tests as the other architecture has them (ARM64, x86-64)
+#   make conformance MODEL=FILE  llama.cpp's tests of its server, against ours (stories260K.gguf)
 #   make install the program and the library (PREFIX=/usr/local; examples/ uses it)
 #   make models  fetch the second real model, make the derived ones
 #   make setup   only what the build needs: packages and llama.cpp's sources
@@ -22,7 +23,7 @@ demo_prompt := Explain in two sentences why the sky is blue.
 
 # Steps depend on each other in ways make cannot see; the compilers run in parallel.
 .NOTPARALLEL:
-.PHONY: build setup demo install test test-emulated results-quick models format clean
+.PHONY: build setup demo install test test-emulated conformance results-quick models format clean
 .DEFAULT_GOAL := build
 export FORERUN_LLAMA_CPP
 export FORERUN_REQUANTIZE := $(CURDIR)/$(folder)/bin/forerun-requantize
@@ -57,6 +58,12 @@ test: setup
 
 test-emulated: setup
 	@scripts/test_emulated.sh
+
+conformance: setup
+	@scripts/build.sh $(preset) forerun
+	@"$$(scripts/setup.sh python)" scripts/conformance.py --program $(folder)/bin/forerun \
+	  --python "$$(scripts/setup.sh python scripts/conformance/requirements.txt)" \
+	  --model $(or $(MODEL),$(error conformance: MODEL=FILE, stories260K.gguf))
 
 results-quick: setup
 	@scripts/build.sh $(preset) forerun forerun_requantize

@@ -16,8 +16,10 @@ constexpr int kHealthTimeoutS = 5;
 constexpr int kAnswerTimeoutS = 3600;
 
 std::vector<std::string> command_of(const LlamaServerOptions& options, int port) {
-  std::vector<std::string> command{options.program, "--host", "127.0.0.1", "--port",
-                                   std::to_string(port)};
+  std::vector<std::string> command{options.program};
+  if (!options.command.empty()) command.push_back(options.command);
+  for (const char* part : {"--host", "127.0.0.1", "--port"}) command.emplace_back(part);
+  command.push_back(std::to_string(port));
   command.insert(command.end(), options.arguments.begin(), options.arguments.end());
   return command;
 }

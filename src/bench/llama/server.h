@@ -1,4 +1,5 @@
-// llama.cpp's llama-server as a child process, and requests to it.
+// llama.cpp's llama-server, or another that has its flags and paths, as a child process, and requests to
+// it.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -11,6 +12,7 @@ namespace forerun {
 
 struct LlamaServerOptions {
   std::string program;                 // a path, or a name in PATH
+  std::string command = {};            // before its flags, where it has commands
   std::vector<std::string> arguments;  // all but where it listens
   int wait_s = 300;                    // how long it may take until it is ready
 };
@@ -21,6 +23,8 @@ class LlamaServer {
  public:
   // Throws Error, with the last line that the program printed if it ended.
   explicit LlamaServer(const LlamaServerOptions& options);
+
+  int port() const { return port_; }
 
   // POST /completion. Throws Error when there is no answer or it is an error.
   nlohmann::json complete(const nlohmann::json& request) const;

@@ -1,0 +1,94 @@
+#include "chat/chat_format.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "core/error.h"
+
+namespace forerun {
+namespace {
+
+constexpr const char* kAsk = R"([{"role": "user", "content": "Weather in Rome?"}])";
+constexpr const char* kTools =
+    R"([{"type": "function", "function": {"name": "weather", "description": "The weather",
+    "parameters": {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}}}])";
+// As Qwen's models write calls.
+constexpr const char* kTemplate =
+    "{%- if tools %}<|im_start|>system\nTools:\n{%- for tool in tools %}\n{{ tool | tojson }}{%- endfor "
+    "%}\n"
+    "Answer with <tool_call>\n{\"name\": <name>, \"arguments\": <args>}\n</tool_call><|im_end|>\n{%- "
+    "endif %}"
+    "{%- for message in messages %}<|im_start|>{{ message.role }}\n{{ message.content }}"
+    "{%- if message.tool_calls %}{%- for call in message.tool_calls %}\n<tool_call>\n{\"name\": \"{{ "
+    "call.function.name }}\", "
+    "\"arguments\": {{ call.function.arguments | tojson }}}\n</tool_call>{%- endfor %}{%- endif "
+    "%}<|im_end|>\n{%- endfor %}"
+    "{%- if add_generation_prompt %}<|im_start|>assistant\n{%- endif %}";
+
+TEST(ChatFormatTest, RendersAConversation) {
+  const ChatFormat format = ChatFormat::from_source("chatml", "", "");
+  const ChatPrompt prompt = format.apply({.messages = kAsk});
+  EXPECT_EQ(prompt.text, "<|im_start|>user\nWeather in Rome?<|im_end|>\n<|im_start|>assistant\n");
+  EXPECT_EQ(prompt.parser, nullptr) << "all of it is content";
+  EXPECT_TRUE(prompt.grammar.empty());
+}
+
+TEST(ChatFormatTest, KnowsTemplatesByName) {
+  const ChatPrompt prompt = ChatFormat::from_source("llama3", "", "").apply({.messages = kAsk});
+  EXPECT_NE(prompt.text.find("<|start_header_id|>user<|end_header_id|>"), std::string::npos)
+      << prompt.text;
+}
+
+TEST(ChatFormatTest, GoesOnWithWhatTheAssistantBegan) {
+  const ChatPrompt prompt =
+      ChatFormat::from_source("chatml", "", "")
+          .apply({.messages =
+                      R"([{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hel"}])",
+                  .continues_last_message = true});
+  EXPECT_TRUE(prompt.text.ends_with("assistant\nHel")) << prompt.text;
+}
+
+TEST(ChatFormatTest, ReadsToolCallsAsTheyCome) {
+  const ChatPrompt prompt =
+      ChatFormat::from_source(kTemplate, "", "").apply({.messages = kAsk, .tools = kTools});
+  ASSERT_NE(prompt.parser, nullptr);
+  EXPECT_NE(prompt.text.find("\"weather\""), std::string::npos);
+  EXPECT_TRUE(prompt.grammar_is_lazy);
+  const std::string text =
+      "<tool_call>\n{\"name\": \"weather\", \"arguments\": {\"city\": \"Rome\"}}\n</tool_call>";
+  const ChatAnswer answer = prompt.parser->parse(text, /*is_partial=*/false);
+  ASSERT_EQ(answer.tool_calls.size(), 1u);
+  EXPECT_EQ(answer.tool_calls[0].name, "weather");
+  EXPECT_EQ(answer.tool_calls[0].arguments.find("Rome") != std::string::npos, true);
+  // Whatever was said of a part is a beginning of what is said of the whole.
+  std::string arguments;
+  ChatAnswer before;
+  for (size_t n = 1; n <= text.size(); ++n) {
+    const ChatAnswer now = prompt.parser->parse(text.substr(0, n), n < text.size());
+    for (const ChatDelta& delta : chat_deltas(before, now)) arguments += delta.call.arguments;
+    before = now;
+  }
+  EXPECT_EQ(arguments, answer.tool_calls[0].arguments);
+  EXPECT_EQ(prompt.parser->parse("Sunny.", false).content, "Sunny.");
+}
+
+TEST(ChatFormatTest, RequestsThatMakeNoSenseAreErrors) {
+  const ChatFormat format = ChatFormat::from_source("chatml", "", "");
+  for (const char* messages : {"", "3", "[3]", "[{}]", R"([{"role": "user", "content": 3}])"}) {
+    EXPECT_THROW(format.apply({.messages = messages}), Error) << messages;
+  }
+  EXPECT_THROW(format.apply({.messages = kAsk, .tools = "{"}), Error);
+  EXPECT_THROW(format.apply({.messages = kAsk, .tool_choice = "perhaps"}), Error);
+  EXPECT_THROW(ChatFormat::from_source("{% if %}", "", ""), Error);
+}
+
+TEST(ChatFormatTest, SchemasBecomeGrammars) {
+  EXPECT_NE(grammar_of_schema(R"({"const": "42"})").find("42"), std::string::npos);
+  for (const char* schema : {"", "{", R"({"type": 123})", R"({"type": "hiccup"})"}) {
+    EXPECT_THROW(grammar_of_schema(schema), Error) << schema;
+  }
+}
+
+}  // namespace
+}  // namespace forerun

@@ -1,0 +1,133 @@
+#include "serve/engine_thread.h"
+
+#include <chrono>
+#include <future>
+#include <utility>
+
+namespace forerun {
+namespace {
+
+using namespace std::chrono_literals;
+
+// How long it waits for something to do before it looks again, and before it tries a pass again that
+// the device could not compute.
+constexpr auto kIdle = 1s;
+constexpr auto kPause = 100ms;
+// Passes that fail one after the other end the requests.
+constexpr int kMostFailures = 3;
+
+}  // namespace
+
+void EngineThread::start(const EngineOptions& options,
+                         std::function<void(std::exception_ptr)> on_ready) {
+  speculation_options_ = options.speculation;
+  thread_ = std::jthread([this, options, on_ready = std::move(on_ready)] { run(options, on_ready); });
+}
+
+void EngineThread::stop() {
+  is_ending_ = true;
+  if (Engine* running = engine()) running->wake();
+  if (thread_.joinable()) thread_.join();
+}
+
+RequestId EngineThread::submit(Request request, OnFinished on_finished) {
+  // The request may be over before it has its callback, so that this is locked as a whole.
+  const std::scoped_lock lock(mutex_);
+  const RequestId id = engine()->submit(std::move(request));
+  callbacks_.emplace(id, std::move(on_finished));
+  return id;
+}
+
+void EngineThread::post(std::function<void(Engine&)> work) {
+  {
+    const std::scoped_lock lock(mutex_);
+    posted_.push_back(std::move(work));
+  }
+  engine()->wake();
+}
+
+SpeculationId EngineThread::speculation(const std::string& method) {
+  if (method == speculation_options_.method) return SpeculationId{0};
+  const std::scoped_lock lock(speculations_mutex_);
+  const auto known = speculations_.find(method);
+  if (known != speculations_.end()) return known->second;
+  SpeculationOptions options = speculation_options_;
+  options.method = method;
+  options.tree = {};
+  options.options = {};
+  // It is open for writing already.
+  if (!options.live_datastore.empty())
+    options.datastores.push_back(std::exchange(options.live_datastore, {}));
+  std::promise<SpeculationId> made;
+  post([&](Engine& engine) {
+    try {
+      made.set_value(engine.add_speculation(options));
+    } catch (...) {
+      made.set_exception(std::current_exception());
+    }
+  });
+  const SpeculationId id = made.get_future().get();
+  speculations_.emplace(method, id);
+  return id;
+}
+
+void EngineThread::run(const EngineOptions& options,
+                       const std::function<void(std::exception_ptr)>& on_ready) {
+  std::unique_ptr<Engine> engine;
+  try {
+    engine = std::make_unique<Engine>(options);
+  } catch (...) {
+    return on_ready(std::current_exception());
+  }
+  engine_ = engine.get();
+  on_ready(nullptr);
+  int n_failures = 0;
+  while (!is_ending_) {
+    do_posted(*engine);
+    try {
+      const StepResult result = engine->step();
+      n_failures = 0;
+      for (const RequestId id : result.finished) finish(*engine, id);
+      if (!result) engine->wait(kIdle);
+    } catch (...) {
+      // The device failed. Somebody else's memory may be free in a moment.
+      if (++n_failures < kMostFailures) {
+        std::this_thread::sleep_for(kPause);
+        continue;
+      }
+      const std::scoped_lock lock(mutex_);
+      for (auto& [id, callback] : callbacks_) {
+        engine->cancel(id);
+        callback(std::current_exception());
+        callback = [](const Result&) {};
+      }
+    }
+  }
+  engine_ = nullptr;
+}
+
+void EngineThread::finish(Engine& engine, RequestId request) {
+  OnFinished callback;
+  {
+    const std::scoped_lock lock(mutex_);
+    auto node = callbacks_.extract(request);
+    if (!node.empty()) callback = std::move(node.mapped());
+  }
+  try {
+    Generation generation = engine.take(request).value();
+    if (callback) callback(std::move(generation));
+  } catch (...) {
+    if (callback) callback(std::current_exception());
+  }
+}
+
+void EngineThread::do_posted(Engine& engine) {
+  std::vector<std::function<void(Engine&)>> posted;
+  {
+    const std::scoped_lock lock(mutex_);
+    posted = std::exchange(posted_, {});
+  }
+  for (const auto& work : posted) work(engine);
+}
+
+}  // namespace forerun

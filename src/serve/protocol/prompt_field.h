@@ -1,0 +1,23 @@
+// Prompts as llama-server and OpenAI's completions take them: a text, tokens, both mixed, or several.
+#pragma once
+
+#include <forerun/tokenizer.h>
+
+#include <vector>
+
+#include "serve/protocol/json_fields.h"
+
+namespace forerun {
+
+struct PromptField {
+  std::vector<std::vector<TokenId>> prompts;
+  bool is_list = false;  // the client sent several, and wants several answers, be it one
+};
+
+// Throws Error{kInvalidArgument}.
+PromptField read_prompt_field(const Json& prompt, const Tokenizer& tokenizer);
+
+// Throws ContextError where the prompt leaves no room for an answer.
+void check_fits(const std::vector<TokenId>& prompt, int n_context);
+
+}  // namespace forerun
