@@ -19,7 +19,7 @@ from library.layers_tables import (  # noqa: E402
 )  # fmt: skip
 
 
-def result(decode_ms: float, drafted: int = 40, accepted: int = 30, source: str = "model") -> dict:
+def result(decode_ms: float, drafted: int = 40, accepted: int = 30, source: str = "layers") -> dict:
     runs = [{"category": "a", "decode_ms": decode_ms / 2, "steps": 10, "tokens": 20} for _ in range(2)]
     counts = {"drafted": drafted, "tested": drafted, "accepted": accepted}
     return {

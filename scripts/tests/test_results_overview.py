@@ -25,9 +25,8 @@ FILES = {
         for kind, ms in (("store", 50), ("input", 80))
     },
     "layers": {
-        "swift-ablation": file(
-            {"none": result(100), "SWIFT as published": result(125, 0.2), "`swift`": result(80, 0.9)}, model="deep"
-        )
+        "swift-ablation": file({"none": result(100), "SWIFT as published": result(125, 0.2)}, model="deep"),
+        "speeds": file({"none": result(100), "swift": result(80, 0.9)}, model="deep"),
     },
     "domains": {
         f"stream-{i}": file({"none": result(100), "labelled": result(ms), "shared": result(90), "unlabelled": result(70)})

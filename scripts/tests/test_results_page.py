@@ -157,6 +157,8 @@ class Writing(unittest.TestCase):
         files = [{"identity": {"threads": 2, "n": n}, "measured": {"on": "CPU", "date": date}}
                  for n, date in ((3, "2026-01-02"), (5, "2026-01-01"))]  # fmt: skip
         self.assertEqual(hardware(files), "2 threads of CPU, 2026-01-01 to 2026-01-02")
+        files[0]["measured"]["side_by_side"] = 4
+        self.assertIn("up to 4 commands side by side", hardware(files))
         self.assertEqual((span(files, "n"), span(files[:1], "n")), ("3 to 5", "3"))
         self.assertEqual(rounded({"a": [1.23456789, 123456.789]}), {"a": [1.2346, 123460.0]})
 

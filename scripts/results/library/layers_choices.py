@@ -232,7 +232,7 @@ def small_table(methods: Methods) -> list[str]:
     first = methods[names[0]]
     rows = [
         [name, speed_interval(methods, name), f"{100 * result['draft_share']:.1f} %",
-         f"{result['by_source'].get('model', {}).get('drafted', 0)} of {result['drafted']}",
+         f"{result['by_source'].get('layers', {}).get('drafted', 0)} of {result['drafted']}",
          interval(first["runs"], result["runs"]), same_text(result)]
         for name in names if (result := methods[name])
     ]  # fmt: skip

@@ -79,8 +79,8 @@ def speed_cells(methods: Methods, name: str, calibration: dict | None) -> list[s
     result = methods[name]
     plain = methods["none"]["runs"]
     plain_step = decode_ms(plain) / max(1, sum(run["steps"] for run in plain))
-    of_model = result["by_source"].get("model", {})
-    is_chain = list(result["by_source"]) == ["model"] and result["drafted"] > 0
+    of_model = result["by_source"].get("layers", {})
+    is_chain = list(result["by_source"]) == ["layers"] and result["drafted"] > 0
     step = draft_step_ms(result) / plain_step if is_chain else None
     agreement = of_model["accepted"] / of_model["tested"] if of_model.get("tested") else 0.0
     return [

@@ -37,22 +37,23 @@ def sssd_with_store(files: Files) -> str | None:
 
 
 def swift_own(files: Files) -> str | None:
-    return beside_ours(files, "swift-ablation", "SWIFT as published", "`swift`")
+    return beside_ours(files, "swift-ablation", "SWIFT as published", "swift")
 
 
 def knapspec_own(files: Files) -> str | None:
-    return beside_ours(files, "published-knapspec", "KnapSpec as published", "`knapspec`")
+    return beside_ours(files, "published-knapspec", "KnapSpec as published", "knapspec")
 
 
 def beside_ours(files: Files, name: str, published: str, ours: str) -> str | None:
-    if name not in files["layers"]:
+    """Theirs of the run with their settings, ours of the run with all methods, which has more prompts."""
+    if name not in files["layers"] or "speeds" not in files["layers"]:
         return None
-    methods: Methods = files["layers"][name]["methods"]
+    theirs: Methods = files["layers"][name]["methods"]
+    own: Methods = files["layers"]["speeds"]["methods"]
     model = files["layers"][name]["identity"]["model"]
-    theirs = methods[published]
     return (
-        f"as published {speed(methods, published):.2f}, {100 * theirs['accept_rate']:.0f} % accepted; as forerun has it "
-        f"**{speed(methods, ours):.2f}**, {100 * methods[ours]['accept_rate']:.0f} % ({model})"
+        f"as published {speed(theirs, published):.2f}, {100 * theirs[published]['accept_rate']:.0f} % accepted; as "
+        f"forerun has it **{speed(own, ours):.2f}**, {100 * own[ours]['accept_rate']:.0f} % ({model})"
     )
 
 

@@ -127,15 +127,17 @@ def measure_all(todo: Iterable[Measurement], options: argparse.Namespace) -> Non
     missing = [m for m in todo if options.again or not is_done(options.output, m)]
 
     def make(m: Measurement) -> None:
-        write(path_of(options.output, m), {"identity": m.depends_on, "measured": circumstances(), **m.measure()})
+        measured = circumstances(options.jobs)
+        write(path_of(options.output, m), {"identity": m.depends_on, "measured": measured, **m.measure()})
 
     with ThreadPoolExecutor(max_workers=max(1, options.jobs)) as pool:
         for _ in pool.map(make, missing):
             pass
 
 
-def circumstances() -> dict:
-    return {"on": machine_name(), "date": datetime.date.today().isoformat()}
+def circumstances(jobs: int) -> dict:
+    where = {"on": machine_name(), "date": datetime.date.today().isoformat()}
+    return where if jobs == 1 else {**where, "side_by_side": jobs}
 
 
 def path_of(folder: Path, m: Measurement) -> Path:
@@ -198,7 +200,9 @@ def hardware(files: Iterable[dict]) -> str:
     files = list(files)
     machines = listed(f"{file['identity']['threads']} threads of {file['measured']['on']}" for file in files)
     dates = sorted(file["measured"]["date"] for file in files)
-    return f"{machines}, {dates[0]}" + (f" to {dates[-1]}" if dates[0] != dates[-1] else "")
+    jobs = max(file["measured"].get("side_by_side", 1) for file in files)
+    beside = f", up to {jobs} commands side by side, each on cores of its own" if jobs > 1 else ""
+    return f"{machines}, {dates[0]}" + (f" to {dates[-1]}" if dates[0] != dates[-1] else "") + beside
 
 
 def span(files: Iterable[dict], key: str) -> str:
