@@ -91,7 +91,9 @@ int64_t n_accepted(const std::vector<Generation>& generations) {
 int64_t n_accepted_of_model(const std::vector<Generation>& generations) {
   int64_t n = 0;
   for (const Generation& generation : generations) {
-    n += generation.speculation.by_source[static_cast<size_t>(DraftSource::kModel)].n_accepted;
+    for (const DraftSource source : {DraftSource::kLayers, DraftSource::kDraftModel}) {
+      n += generation.speculation.by_source[static_cast<size_t>(source)].n_accepted;
+    }
   }
   return n;
 }

@@ -54,6 +54,9 @@ struct SamplingOptions {
   // probable ones. Absent: report none.
   std::optional<int> n_logprobs;
 
+  // These are then of the distribution that tokens are drawn from, not of the model's own.
+  bool logprobs_of_draws = false;
+
   // Whether the penalties change any logit.
   bool has_penalties() const {
     return repeat_last_n != 0 &&

@@ -15,10 +15,12 @@ enum class DraftSource : uint8_t {
   kInput,       // the text of the request itself
   kDatastore,   // other texts
   kGuess,       // a window of guesses that the model improves (Jacobi)
-  kModel,       // a model that drafts
+  kLayers,      // the model itself, with some of its blocks left out
+  kDraftModel,  // a smaller model
   kPrediction,  // a text that the caller expects
+  kGrammar,     // what the grammar of the answer forces
 };
-constexpr int kDraftSources = 5;
+constexpr int kDraftSources = 7;
 FORERUN_API std::string_view to_string(DraftSource source);  // a stable name for JSON
 
 struct FORERUN_API DraftCounts {
@@ -60,6 +62,7 @@ struct EngineStatistics {
   int64_t n_prompt_tokens = 0;  // that were read
   int64_t n_cached_tokens = 0;  // that need not be
   int64_t n_predicted_tokens = 0;
+  int n_longest = 0;                  // tokens of the longest text, prompt included
   double prompt_seconds = 0;          // passes that only read, and the share of those that do both
   double predicted_seconds = 0;       // the rest
   SpeculationStatistics speculation;  // of requests that are over

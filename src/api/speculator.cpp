@@ -7,6 +7,7 @@
 #include "core/error.h"
 #include "core/hash.h"
 #include "cost/known_costs.h"
+#include "model/host_memory.h"
 #include "plan/cost_planner.h"
 #include "plan/learnt_file.h"
 #include "plan/own_planner.h"
@@ -44,12 +45,16 @@ uint64_t learnt_key(const SpeculationOptions& options, Executor& executor) {
 }  // namespace
 
 Speculator::Speculator(const SpeculationOptions& options, const Resources& resources)
-    : warn_(resources.warn) {
+    : warn_(resources.warn),
+      // Texts and states of requests need memory too.
+      preload_({.max_bytes = static_cast<int64_t>(available_host_memory() / 2)}) {
   const SpeculationChoice choice = parse_speculation(options);
   accept_ = choice.accept;
   needs_answers_ = choice.needs_answers;
   open_stores(options, resources.vocabulary);
   if (options.method == "none") return;
+  for (const auto& store : stores_) preload_.add(*store->snapshot());
+  preload_.start();
   const DraftResources draft_resources{.segments = [this] { return segments(); },
                                        .n_vocab = static_cast<int>(resources.vocabulary.n_tokens()),
                                        .executor = &resources.executor,
@@ -135,13 +140,13 @@ void Speculator::warn(const std::string& message) const {
 
 std::shared_ptr<const SegmentList> Speculator::segments() const {
   if (stores_.empty()) return nullptr;
-  if (stores_.size() == 1) return stores_.front()->snapshot();
+  if (stores_.size() == 1) return preload_.ready(stores_.front()->snapshot());
   auto all = std::make_shared<SegmentList>();
   for (const auto& store : stores_) {
     const auto segments = store->snapshot();
     all->insert(all->end(), segments->begin(), segments->end());
   }
-  return all;
+  return preload_.ready(std::move(all));
 }
 
 void Speculator::keep(std::span<const TokenId> prompt, std::span<const TokenId> answer) {

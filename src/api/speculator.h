@@ -18,6 +18,7 @@
 #include "model/executor.h"
 #include "plan/planner.h"
 #include "retrieval/store/datastore.h"
+#include "retrieval/store/preload.h"
 #include "text/vocabulary.h"
 
 namespace forerun {
@@ -55,11 +56,12 @@ class Speculator {
   // To add to; where that cannot be, to read from.
   void open_live_store(const std::filesystem::path& path, const StoreOptions& options);
   void warn(const std::string& message) const;
-  // Of all stores together.
+  // Of all stores together, those that can be searched without waiting for the disk.
   std::shared_ptr<const SegmentList> segments() const;
 
   Warn warn_;
   std::vector<std::unique_ptr<Datastore>> stores_;
+  Preload preload_;
   Datastore* live_ = nullptr;  // one of them
   AcceptRule accept_ = AcceptRule::kMatch;
   bool needs_answers_ = false;

@@ -48,6 +48,15 @@ MappedFile::~MappedFile() {
 MappedFile::MappedFile(MappedFile&& other) noexcept
     : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
 
+void MappedFile::load(size_t offset, size_t length) const {
+  const size_t first = offset - offset % static_cast<size_t>(::sysconf(_SC_PAGESIZE));
+  if (offset >= size_ || length > size_ - offset) return;
+  // All of it is asked for before any of it is waited for.
+  for (const int advice : {MADV_WILLNEED, MADV_POPULATE_READ}) {
+    ::madvise(const_cast<std::byte*>(data_) + first, offset + length - first, advice);
+  }
+}
+
 void MappedFile::release(size_t offset, size_t length) const {
   const auto page = static_cast<size_t>(::sysconf(_SC_PAGESIZE));
   const size_t first = (offset + page - 1) / page * page;

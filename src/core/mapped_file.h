@@ -22,6 +22,10 @@ class MappedFile {
 
   std::span<const std::byte> bytes() const { return {data_, size_}; }
 
+  // Reads [offset, offset + length) into memory and waits for that, as far as the system does such a
+  // thing. Errors of the disk are left to whoever reads the bytes.
+  void load(size_t offset, size_t length) const;
+
   // Gives the pages that lie wholly in [offset, offset + length) back to the page
   // cache: their bytes were copied elsewhere and will not be read from here again
   // soon. Reading them later stays correct.

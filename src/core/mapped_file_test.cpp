@@ -1,10 +1,13 @@
 #include "core/mapped_file.h"
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <vector>
 
 #include "core/error.h"
 #include "support/temp_dir.h"
@@ -35,6 +38,19 @@ TEST_F(MappedFileTest, ReadsWhatIsThere) {
   file.release(0, content.size());
   file.release(100, 1);
   EXPECT_EQ(text_of(file), content);
+}
+
+TEST_F(MappedFileTest, LoadsWhatIsAskedFor) {
+  const auto page = static_cast<size_t>(::sysconf(_SC_PAGESIZE));
+  const MappedFile file(write_file(std::string(3 * page + 17, 'x')));
+  file.load(page + 5, 2 * page + 12);
+  file.load(0, file.bytes().size() + 1);
+  file.load(file.bytes().size(), 0);
+  std::vector<unsigned char> in_memory(4);
+  ASSERT_EQ(
+      ::mincore(const_cast<std::byte*>(file.bytes().data()), file.bytes().size(), in_memory.data()), 0);
+  for (size_t i = 1; i < 4; ++i) EXPECT_TRUE(in_memory[i] & 1);
+  MappedFile(write_file("")).load(0, 0);
 }
 
 TEST_F(MappedFileTest, EmptyFile) {

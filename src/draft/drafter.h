@@ -21,9 +21,10 @@
 namespace forerun {
 
 struct DraftLimits {
-  int max_nodes;          // of the tree
-  int max_depth;          // of its deepest node
-  bool is_chain = false;  // nodes have one child at most
+  int max_nodes;            // of the tree
+  int max_depth;            // of its deepest node
+  bool is_chain = false;    // nodes have one child at most
+  bool from_stores = true;  // false: datastores are not searched
 };
 
 // What the model makes of a tree's nodes, accepted or not.

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <limits>
+#include <optional>
+#include <span>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -11,11 +13,48 @@
 
 #include "core/error.h"
 #include "gguf/ggml_log.h"
+#include "grammar/grammar_text.h"
+#include "text/large_stack.h"
 
 namespace forerun {
 namespace {
 
 constexpr float kForbidden = -std::numeric_limits<float>::infinity();
+constexpr size_t kShortText = size_t{16} << 10;
+constexpr size_t kStackBytes = size_t{128} << 20;
+// Characters that are looked ahead at most for what must follow.
+constexpr int kMostForced = 64;
+
+// The character that must follow; nullopt: there are several, or the text may end.
+std::optional<uint32_t> forced_character(const llama_grammar_stacks& stacks) {
+  std::optional<uint32_t> forced;
+  for (const llama_grammar_stack& stack : stacks) {
+    if (stack.empty()) return std::nullopt;
+    const llama_grammar_element* next = stack.back();
+    const bool is_one = next->type == LLAMA_GRETYPE_CHAR && next[1].type != LLAMA_GRETYPE_CHAR_ALT &&
+                        next[1].type != LLAMA_GRETYPE_CHAR_RNG_UPPER;
+    if (!is_one || forced.value_or(next->value) != next->value) return std::nullopt;
+    forced = next->value;
+  }
+  return forced;
+}
+
+void add_utf8(std::string& text, uint32_t character) {
+  const auto add = [&](uint32_t byte) { text += static_cast<char>(byte); };
+  if (character < 0x80) return add(character);
+  if (character < 0x800) {
+    add(0xC0 | character >> 6);
+  } else {
+    if (character < 0x10000) {
+      add(0xE0 | character >> 12);
+    } else {
+      add(0xF0 | character >> 18);
+      add(0x80 | (character >> 12 & 0x3F));
+    }
+    add(0x80 | (character >> 6 & 0x3F));
+  }
+  add(0x80 | (character & 0x3F));
+}
 
 // What of a libllama grammar changes with the text.
 struct Place {
@@ -35,17 +74,26 @@ class Machine {
     for (const std::string& pattern : grammar.trigger_patterns) patterns.push_back(pattern.c_str());
     std::vector<llama_token> tokens;
     for (const TokenId token : grammar.trigger_tokens) tokens.push_back(to_int(token));
-    GgmlLogCapture log;
-    try {
-      grammar_.reset(llama_grammar_init_impl(vocabulary_.raw(), grammar.text.c_str(), "root",
-                                             grammar.is_lazy, patterns.data(), patterns.size(),
-                                             tokens.data(), tokens.size()));
-    } catch (const std::exception& error) {
-      fail(ErrorCode::kInvalidArgument, "the grammar makes no sense: {}", error.what());
+    check_grammar_text(grammar.text, vocabulary_);
+    const auto read = [&] {
+      GgmlLogCapture log;
+      try {
+        grammar_.reset(llama_grammar_init_impl(vocabulary_.raw(), grammar.text.c_str(), "root",
+                                               grammar.is_lazy, patterns.data(), patterns.size(),
+                                               tokens.data(), tokens.size()));
+      } catch (const std::exception& error) {
+        fail(ErrorCode::kInvalidArgument, "the grammar makes no sense: {}", error.what());
+      }
+    };
+    // Rules may refer to each other in one long chain, which is followed by recursion.
+    if (grammar.text.size() > kShortText) {
+      run_on_large_stack(kStackBytes, read);
+    } else {
+      read();
     }
     if (grammar_ == nullptr) {
       fail(ErrorCode::kInvalidArgument,
-           "the grammar cannot be parsed; it must be GBNF with a rule \"root\"");
+           "the grammar cannot be used: it needs a rule \"root\", and none that begins with itself");
     }
   }
 
@@ -72,6 +120,30 @@ class Machine {
             current_};
   }
   std::vector<llama_token_data>& candidates() { return candidates_; }
+  // The text that must follow that place, as far as it is sure.
+  std::string forced_text(const Place& place, int64_t number) {
+    llama_grammar& grammar = at(place, number);
+    std::string text;
+    if (grammar.awaiting_trigger || grammar.partial_utf8.n_remain != 0) return text;
+    for (int i = 0; i < kMostForced; ++i) {
+      const auto character = forced_character(grammar.stacks);
+      if (!character) break;
+      add_utf8(text, *character);
+      llama_grammar_accept(&grammar, *character);
+      current_ = kNowhere;
+    }
+    return text;
+  }
+  // As they lie within a text: some vocabularies put a space in front of it.
+  std::vector<TokenId> tokens(const std::string& text) const {
+    const TokenizeOptions plain{.add_special = false};
+    const std::vector<TokenId> before = vocabulary_.tokenize("\n", plain);
+    std::vector<TokenId> all = vocabulary_.tokenize("\n" + text, plain);
+    if (!std::ranges::equal(before, std::span(all).first(std::min(before.size(), all.size()))))
+      return {};
+    all.erase(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(before.size()));
+    return all;
+  }
 
  private:
   struct Free {
@@ -80,6 +152,7 @@ class Machine {
 
   Vocabulary vocabulary_;
   std::unique_ptr<llama_grammar, Free> grammar_;
+  static constexpr int64_t kNowhere = -1;  // between the places that have numbers
   int64_t current_ = 0;
   int64_t n_places_ = 0;
   std::vector<llama_token_data> candidates_;
@@ -123,6 +196,16 @@ class GrammarConstraint final : public Constraint {
     if (!allows(token)) return std::make_shared<Nothing>();
     llama_grammar_accept_impl(machine_->at(place_, number_), to_int(token));
     return std::make_shared<GrammarConstraint>(machine_);
+  }
+
+  std::vector<TokenId> forced() const override {
+    const std::string text = machine_->forced_text(place_, number_);
+    if (text.empty()) return {};
+    try {
+      return machine_->tokens(text);
+    } catch (const Error&) {
+      return {};  // the vocabulary has no token for a character of it
+    }
   }
 
  private:

@@ -86,10 +86,59 @@ TEST_F(GrammarTest, APrefixIsBehindIt) {
   EXPECT_THROW(start_of({.text = "root ::= \"ab\"", .prefix = {tokens[1]}}, vocabulary_), Error);
 }
 
+TEST_F(GrammarTest, KnowsWhatMustFollow) {
+  const auto text_of = [&](const std::vector<TokenId>& tokens) {
+    std::string text;
+    for (const TokenId token : tokens) text += vocabulary_.piece(token);
+    return text;
+  };
+  const auto place = start("root ::= \"abab\" [0-9] \"xy\"?");
+  EXPECT_EQ(text_of(place->forced()), "abab");
+  const auto a = vocabulary_.tokenize("a", {.add_special = false})[0];
+  EXPECT_EQ(text_of(place->after(a)->forced()), "bab");
+  EXPECT_EQ(text_of(place->forced()), "abab") << "looking ahead leaves the place as it is";
+  EXPECT_TRUE(place->allows(a));
+  EXPECT_TRUE(start("root ::= \"ab\" | \"b\"")->forced().empty());
+  EXPECT_EQ(text_of(start("root ::= \"ab\" | \"ac\"")->forced()), "a");
+  EXPECT_TRUE(start("root ::= \"a\"?")->forced().empty()) << "it may end";
+  EXPECT_TRUE(start("root ::= [ab]")->forced().empty());
+}
+
 TEST_F(GrammarTest, OneThatMakesNoSenseIsAnError) {
   for (const char* text : {"root ::= this is (not valid", "nothing", "a ::= \"b\"", "root ::= root"}) {
     EXPECT_THROW(start(text), Error) << text;
   }
+}
+
+TEST_F(GrammarTest, RefusesWhatWouldTakeTheStack) {
+  const auto nested = [](int depth) {
+    const auto n = static_cast<size_t>(depth);
+    return "root ::= " + std::string(n, '(') + "\"a\"" + std::string(n, ')');
+  };
+  EXPECT_TRUE(allows(nested(150), "a"));
+  EXPECT_THROW(start(nested(100000)), Error);
+  EXPECT_TRUE(allows("root ::= \"" + std::string(1000, '(') + "\"", std::string(1000, '(')));
+  EXPECT_THROW(start("root ::= \"" + std::string(2000000, 'a') + "\""), Error);
+  std::string chain = "root ::= r1\n";
+  for (int i = 1; i < 40000; ++i) {
+    chain += "r" + std::to_string(i) + " ::= r" + std::to_string(i + 1) + "\n";
+  }
+  EXPECT_TRUE(allows(chain + "r40000 ::= \"a\"", "a"));
+}
+
+TEST_F(GrammarTest, SaysWhatIsWrong) {
+  const auto complaint = [&](const std::string& grammar) -> std::string {
+    try {
+      start(grammar);
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_NE(complaint("# none\nroot ::= other").find("there is no rule other"), std::string::npos);
+  EXPECT_NE(complaint("root ::= (\"a\"").find("expecting ')'"), std::string::npos);
+  EXPECT_NE(complaint("root ::= root \"a\"").find("begins with itself"), std::string::npos);
+  EXPECT_LT(complaint("root ::= \"a\" )" + std::string(5000, 'x')).size(), 300);
 }
 
 }  // namespace

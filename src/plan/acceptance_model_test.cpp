@@ -129,7 +129,7 @@ ProposedTree drafted(double first, double second) {
     const int32_t node = proposed.tree.add({.token = TokenId{1},
                                             .parent = end,
                                             .score = 0.5f,
-                                            .source = DraftSource::kModel,
+                                            .source = DraftSource::kLayers,
                                             .probability = static_cast<float>(probability),
                                             .proposers = model_bit(0)});
     proposed.spine.push_back(node);

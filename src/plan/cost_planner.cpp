@@ -1,6 +1,7 @@
 #include "plan/cost_planner.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "core/check.h"
@@ -13,12 +14,21 @@ namespace {
 constexpr int kTextNodes = 48;
 // How much more than its row costs a node must bring: estimates are rough.
 constexpr double kMargin = 1.03;
-// Looking texts up that usually takes less than this part of a pass is never given up; of so many
-// passes.
-constexpr double kCheapLookup = 0.03;
-constexpr double kLookupMemory = 32;
 // What is learnt from fewer is not worth keeping.
 constexpr int64_t kEnoughTokens = 100;
+
+// How many of the tokens that a pass gave to a text were drafted from datastores.
+int count_from_stores(const DraftTree& tree, std::span<const TokenId> tokens) {
+  int n = 0;
+  std::optional<int32_t> at = kRoot;
+  // The last one is the model's own.
+  for (size_t i = 0; i + 1 < tokens.size(); ++i) {
+    at = tree.find_child(*at, tokens[i]);
+    if (!at) break;
+    n += tree[*at].source == DraftSource::kDatastore ? 1 : 0;
+  }
+  return n;
+}
 
 }  // namespace
 
@@ -62,17 +72,19 @@ void CostPlanner::plan_within(std::span<const PlanJob> jobs, const PassLoad& loa
 void CostPlanner::propose_texts(const PlanJob& job) {
   RequestPlan& request = *job.request;
   request.proposed.clear();
-  if (looks_up_) {
+  if (asks_texts_) {
     const Stopwatch watch;
-    const DraftLimits limits{.max_nodes = kTextNodes, .max_depth = job.limits.max_depth};
+    const DraftLimits limits{
+        .max_nodes = kTextNodes, .max_depth = job.limits.max_depth, .from_stores = asks_stores_};
     for (size_t i = 0; i < request.texts.size(); ++i) {
       part_.clear();
       request.texts[i]->draft(limits, part_);
       request.proposed.tree.merge(part_, text_bit(i));
     }
-    if (request.prediction != nullptr) {
+    search_seconds_ += watch.seconds();
+    for (const auto& drafter : request.given) {
       part_.clear();
-      request.prediction->draft(limits, part_);
+      drafter->draft(limits, part_);
       request.proposed.tree.merge(part_, text_bit(kMaxTextDrafters - 1));
     }
     lookup_seconds_ += watch.seconds();
@@ -165,8 +177,7 @@ void CostPlanner::observe(const PassCost& cost) {
   };
   last_ = {.seconds = seconds(n_rows) + cost.draft_seconds,
            .plain_seconds = seconds(n_requests),
-           .n_requests = n_requests,
-           .n_tokens = 0};
+           .n_requests = n_requests};
 }
 
 void CostPlanner::append(RequestPlan& request, std::span<const TokenId> tokens) {
@@ -176,6 +187,7 @@ void CostPlanner::append(RequestPlan& request, std::span<const TokenId> tokens) 
     request.speed.add(n_tokens, n_plain);
     usual_speed_.add(n_tokens, n_plain);
     last_.n_tokens += n_tokens;
+    last_.n_from_stores += count_from_stores(request.proposed.tree, tokens);
   }
   acceptance_.observe(tokens, request.acceptance);
   n_tokens_ += n_tokens;
@@ -200,14 +212,20 @@ void CostPlanner::restore(const Learnt& learnt) {
 
 // Of the pass before this one, whose tokens are all known now.
 void CostPlanner::settle() {
-  if (looks_up_ && last_.n_tokens > 0) {
-    const double share = std::min(1.0, lookup_seconds_ / last_.seconds);
-    lookup_share_ += (share - lookup_share_) / kLookupMemory;
-    account_.add(last_.seconds, last_.plain_seconds, last_.n_requests, last_.n_tokens);
+  if (asks_texts_ && last_.n_tokens > 0) {
+    const auto passes = [&](double seconds) { return seconds / last_.plain_seconds; };
+    const auto per_request = [&](int n) { return static_cast<double>(n) / last_.n_requests; };
+    if (asks_stores_) {
+      of_stores_.add(passes(search_seconds_), per_request(last_.n_from_stores));
+    } else {
+      of_texts_.add(passes(lookup_seconds_),
+                    per_request(last_.n_tokens) - passes(last_.seconds - lookup_seconds_));
+    }
   }
-  last_.n_tokens = 0;
-  lookup_seconds_ = 0;
-  looks_up_ = lookup_share_ < kCheapLookup || account_.wants_drafts();
+  last_.n_tokens = last_.n_from_stores = 0;
+  search_seconds_ = lookup_seconds_ = 0;
+  asks_stores_ = of_stores_.wants_drafts();
+  asks_texts_ = asks_stores_ || of_texts_.wants_drafts();
 }
 
 }  // namespace forerun

@@ -7,7 +7,8 @@
 // (cost/pass_costs.h), the rate is that of the request's last steps (speed_record.h).
 //
 // A pass is planned in three steps:
-//   texts    what costs next to nothing is always asked; its proposals become one tree
+//   texts    what costs next to nothing is always asked; its proposals become one tree. Datastores are
+//            asked as long as they earn what that usually takes; without them the rest is still asked
 //   models   the one that promises most drafts a chain behind the text, token by token, as long as that
 //            pays beside what texts propose there (model_choice.h); the chain joins the tree, and what
 //            the model says of the other proposals makes them likelier or not
@@ -56,12 +57,13 @@ class CostPlanner final : public Planner {
   TreeSize largest_;
   AcceptanceModel acceptance_;
   ModelChoice models_;
-  DraftAccount account_;  // of looking texts up
-  bool looks_up_ = true;
-  double lookup_seconds_ = 0;
-  double lookup_share_ = 0;  // of a pass
-  SpeedRecord usual_speed_;  // of all requests
-  int64_t n_tokens_ = 0;     // that were learnt from
+  // Of looking texts up: with datastores, for what these bring, and without them.
+  DraftAccount of_stores_, of_texts_;
+  bool asks_stores_ = true, asks_texts_ = true;
+  double search_seconds_ = 0;  // with datastores
+  double lookup_seconds_ = 0;  // all that texts take
+  SpeedRecord usual_speed_;    // of all requests
+  int64_t n_tokens_ = 0;       // that were learnt from
 
   // The pass that is planned.
   PassWorth worth_;
@@ -71,6 +73,7 @@ class CostPlanner final : public Planner {
     double plain_seconds = 0;
     int n_requests = 0;
     int n_tokens = 0;
+    int n_from_stores = 0;  // of these
   };
   LastPass last_;
   void settle();

@@ -27,6 +27,14 @@ PassCosts never_free() {
                     .blocks = {}});
 }
 
+// Of passes that take a millisecond.
+PassCosts quick_until_8() {
+  return PassCosts({.curve = CostCurve({{.n_rows = 1, .seconds = 1.0e-3, .seconds_per_token = 0},
+                                        {.n_rows = 8, .seconds = 1.2e-3, .seconds_per_token = 0},
+                                        {.n_rows = 9, .seconds = 2.2e-3, .seconds_per_token = 0}}),
+                    .blocks = {}});
+}
+
 std::vector<int> counting(int n) {
   std::vector<int> tokens;
   for (int i = 1; i <= n; ++i) tokens.push_back(i);
@@ -70,7 +78,7 @@ class CostPlannerTest : public ::testing::Test {
     return n_verified;
   }
 
-  const ShortText text_;
+  ShortText text_;
   std::unique_ptr<PassCosts> costs_;
   std::unique_ptr<CostPlanner> planner_;
 };
@@ -124,6 +132,27 @@ TEST_F(CostPlannerTest, LookingTextsUpIsGivenUpWhereItTakesMostOfTheTimeForNothi
   for (int i = 0; i < 1000; ++i)
     finish(*request, plan(*request), /*right=*/false, script.has_drafted ? script.seconds : 0);
   EXPECT_LT(script.n_drafts, 300);
+}
+
+// The text at hand is looked up however long datastores take.
+TEST_F(CostPlannerTest, SlowStoresAreGivenUpAlone) {
+  Script script{.chains = {counting(20)}, .store_seconds = 1e-3};
+  const auto request = planner(quick_until_8(), {&script}).begin(text_);
+  for (int i = 0; i < 300; ++i) finish(*request, plan(*request), /*right=*/false);
+  EXPECT_EQ(script.n_drafts, 300);
+  EXPECT_LT(script.n_searches, 60);
+  EXPECT_GT(script.n_searches, 4);
+}
+
+// What the text at hand brings does not pay for them.
+TEST_F(CostPlannerTest, StoresAreAskedForWhatTheyBringThemselves) {
+  for (const auto source : {DraftSource::kInput, DraftSource::kDatastore}) {
+    Script script{.chains = {counting(20)}, .store_seconds = 1e-3, .source = source};
+    const auto request = planner(quick_until_8(), {&script}).begin(text_);
+    EXPECT_EQ(verified_after(*request, 200, /*right=*/true), 7);
+    EXPECT_EQ(script.n_drafts, 200);
+    EXPECT_EQ(script.n_searches == 200, source == DraftSource::kDatastore);
+  }
 }
 
 // What is worth taking depends on what else the time brings: at twice the speed of plain decoding a row
@@ -210,6 +239,27 @@ TEST_F(CostPlannerTest, LooksUpLessOftenWhereThatCostsMore) {
   }
   EXPECT_LT(script.n_drafts, 120);
   EXPECT_GT(script.n_drafts, 4);
+}
+
+class ForcesTokens final : public Constraint {
+ public:
+  bool allows(TokenId) const override { return true; }
+  void mask(std::span<float>) const override {}
+  std::shared_ptr<const Constraint> after(TokenId) const override {
+    return std::make_shared<ForcesTokens>();
+  }
+  std::vector<TokenId> forced() const override { return ids({7, 8, 9}); }
+};
+
+TEST_F(CostPlannerTest, DraftsWhatAGrammarForces) {
+  text_.constrain(std::make_shared<ForcesTokens>());
+  auto request = planner(cheap_until_8(), {}).begin(text_);
+  const DraftTree tree = plan(*request);
+  ASSERT_EQ(tree.size(), 3);
+  for (int32_t node = 0; node < 3; ++node) {
+    EXPECT_EQ(tree[node].token, TokenId{7 + node});
+    EXPECT_EQ(tree[node].source, DraftSource::kGrammar);
+  }
 }
 
 TEST(OwnPlanner, VerifiesAllThatIsProposed) {

@@ -78,7 +78,7 @@ class ModelChoice::ChainRule final : public RequestStoppingRule {
       return tree.add({.token = id,
                        .parent = end,
                        .score = static_cast<float>(above * probability),
-                       .source = DraftSource::kModel,
+                       .source = choice_.drafters_.models[static_cast<size_t>(model)]->source(),
                        .proposers = bit});
     };
     const auto known = tree.find_child(end, token.token);

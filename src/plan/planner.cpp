@@ -1,5 +1,6 @@
 #include "plan/planner.h"
 
+#include "draft/text/forced.h"
 #include "draft/text/prediction.h"
 
 namespace forerun {
@@ -8,7 +9,8 @@ RequestPlan::RequestPlan(const DrafterSet& drafters, const RequestView& request)
   for (const auto& drafter : drafters.texts) texts.push_back(drafter->begin(request.text()));
   for (const auto& drafter : drafters.models) models.push_back(drafter->begin(request));
   const auto expected = request.prediction();
-  if (!expected.empty()) prediction = make_prediction_drafter({expected.begin(), expected.end()});
+  if (!expected.empty()) given.push_back(make_prediction_drafter({expected.begin(), expected.end()}));
+  if (request.state().constraint() != nullptr) given.push_back(make_forced_drafter(request));
 }
 
 void RequestPlan::observe(const DraftTree& tree, const TargetTokens& target) {
@@ -23,7 +25,7 @@ void RequestPlan::finish() {
 void Planner::append(RequestPlan& request, std::span<const TokenId> tokens) {
   for (const auto& drafter : request.texts) drafter->append(tokens);
   for (const auto& drafter : request.models) drafter->append(tokens);
-  if (request.prediction != nullptr) request.prediction->append(tokens);
+  for (const auto& drafter : request.given) drafter->append(tokens);
 }
 
 }  // namespace forerun

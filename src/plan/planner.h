@@ -57,7 +57,7 @@ class RequestPlan {
 
   std::vector<std::unique_ptr<RequestDrafter>> texts;
   std::vector<std::unique_ptr<RequestModelDrafter>> models;
-  std::unique_ptr<RequestDrafter> prediction;  // of what the caller expects; nullptr: nothing
+  std::vector<std::unique_ptr<RequestDrafter>> given;  // by what the caller expects or demands
   // For planners that learn.
   RequestAcceptance acceptance;
   SpeedRecord speed;

@@ -24,6 +24,10 @@ class ShortText final : public RequestView {
   const SamplerState& state() const override { return state_; }
   bool compares_distributions() const override { return false; }
 
+  void constrain(std::shared_ptr<const Constraint> constraint) {
+    state_.constrain(std::move(constraint));
+  }
+
  private:
   std::vector<TokenId> text_ = ids({1, 2, 3});
   Sampler sampler_{{}, 100};
@@ -34,7 +38,10 @@ struct Script {
   std::vector<std::vector<int>> chains;
   std::vector<float> scores = {};  // of the chains' nodes; 0.95
   double seconds = 0;              // that it takes
+  double store_seconds = 0;        // that it takes besides where it may search datastores
+  DraftSource source = DraftSource::kInput;
   int n_drafts = 0;
+  int n_searches = 0;  // of datastores
   bool has_drafted = false;
 };
 
@@ -52,6 +59,7 @@ class ScriptedDrafter final : public Drafter {
     void draft(const DraftLimits& limits, DraftTree& tree) override {
       const Stopwatch watch;
       ++script_.n_drafts;
+      script_.n_searches += limits.from_stores ? 1 : 0;
       script_.has_drafted = true;
       for (size_t i = 0; i < script_.chains.size(); ++i) {
         int32_t at = kRoot;
@@ -59,13 +67,16 @@ class ScriptedDrafter final : public Drafter {
           if (tree.size() == limits.max_nodes || tree.depth(at) == limits.max_depth) break;
           const auto known = tree.find_child(at, TokenId{token});
           const float score = i < script_.scores.size() ? script_.scores[i] : 0.95f;
-          at =
-              known
-                  ? *known
-                  : tree.add({.token = TokenId{token}, .parent = at, .score = score, .match_length = 4});
+          at = known ? *known
+                     : tree.add({.token = TokenId{token},
+                                 .parent = at,
+                                 .score = score,
+                                 .source = script_.source,
+                                 .match_length = 4});
         }
       }
-      while (watch.seconds() < script_.seconds) {
+      const double seconds = script_.seconds + (limits.from_stores ? script_.store_seconds : 0);
+      while (watch.seconds() < seconds) {
       }
     }
     void append(std::span<const TokenId> /*tokens*/) override {}

@@ -92,6 +92,9 @@ class Segment {
     return std::min<int64_t>(order_[static_cast<size_t>(rank)], text_.size() - 1);
   }
 
+  // nullptr: it lives in memory alone.
+  const MappedFile* file() const { return file_ ? &*file_ : nullptr; }
+
   // The parts, for those who search and store them.
   const SegmentText& text() const { return text_; }
   std::span<const uint32_t> order() const { return order_; }

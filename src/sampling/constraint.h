@@ -6,6 +6,7 @@
 
 #include <memory>
 #include <span>
+#include <vector>
 
 #include "core/ids.h"
 
@@ -20,6 +21,9 @@ class Constraint {
   virtual void mask(std::span<float> logits) const = 0;
   // Behind a token. One that is not allowed is followed by nothing.
   virtual std::shared_ptr<const Constraint> after(TokenId token) const = 0;
+  // The tokens of the text that must follow, as far as there is only one; in a text the model may divide
+  // it into others. Empty: nothing is sure.
+  virtual std::vector<TokenId> forced() const { return {}; }
 };
 
 }  // namespace forerun

@@ -1,5 +1,7 @@
 #include "sampling/logprobs.h"
 
+#include <algorithm>
+
 #include "core/check.h"
 #include "sampling/ieee_math.h"
 
@@ -27,6 +29,20 @@ TokenLogprobs token_logprobs(std::span<const float> logits, TokenId chosen, int 
   select_top(logits, static_cast<size_t>(n_top), scratch.selection, scratch.best);
   out.top.reserve(scratch.best.size());
   for (const ScoredToken& best : scratch.best) out.top.push_back(entry(best.token));
+  return out;
+}
+
+TokenLogprobs drawn_logprobs(const Distribution& distribution, TokenId chosen, int n_top) {
+  TokenLogprobs out{{chosen, distribution.logprob(chosen)}, {}};
+  for (size_t i = 0; i < distribution.size(); ++i) {
+    out.top.push_back({distribution.tokens[i], distribution.logprobs[i]});
+  }
+  const auto n = std::min(out.top.size(), static_cast<size_t>(n_top));
+  const auto is_before = [](const TokenLogprob& a, const TokenLogprob& b) {
+    return a.logprob != b.logprob ? a.logprob > b.logprob : a.token < b.token;
+  };
+  std::ranges::partial_sort(out.top, out.top.begin() + static_cast<std::ptrdiff_t>(n), is_before);
+  out.top.resize(n);
   return out;
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/ids.h"
+#include "sampling/sampler.h"
 #include "sampling/vocab_ops.h"
 
 namespace forerun {
@@ -23,5 +24,8 @@ struct LogprobScratch {
 // probable tokens (fewer if fewer are possible at all).
 TokenLogprobs token_logprobs(std::span<const float> logits, TokenId chosen, int n_top,
                              LogprobScratch& scratch);
+
+// The same of the distribution that `chosen` was drawn from.
+TokenLogprobs drawn_logprobs(const Distribution& distribution, TokenId chosen, int n_top);
 
 }  // namespace forerun

@@ -9,8 +9,10 @@ std::string_view to_string(DraftSource source) {
     case DraftSource::kInput: return "input";
     case DraftSource::kDatastore: return "datastore";
     case DraftSource::kGuess: return "guess";
-    case DraftSource::kModel: return "model";
+    case DraftSource::kLayers: return "layers";
+    case DraftSource::kDraftModel: return "draft_model";
     case DraftSource::kPrediction: return "prediction";
+    case DraftSource::kGrammar: return "grammar";
   }
   return "";
 }

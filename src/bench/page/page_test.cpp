@@ -184,8 +184,8 @@ TEST(SpecPage, ColoursTheSampleByOrigin) {
   result.sample_prompt = 3;
   result.pieces = {"One\n", "two ", "three ", "\xF0\x9F", "\x98\x80", "\xFF", "!"};
   result.runs.back()[3].origins = {
-      std::nullopt,        DraftSource::kInput, DraftSource::kInput, DraftSource::kDatastore,
-      DraftSource::kGuess, DraftSource::kModel, std::nullopt};
+      std::nullopt,        DraftSource::kInput,      DraftSource::kInput, DraftSource::kDatastore,
+      DraftSource::kGuess, DraftSource::kDraftModel, std::nullopt};
   const std::string page = page_of(result);
   EXPECT_THAT(page,
               HasSubstr(">One\n<mark class=\"input\">two three </mark><mark class=\"guess\">😀</mark>"

@@ -12,12 +12,14 @@ constexpr std::string_view kSpecPageStyle = R"(
   --page: #fff; --ink: #1b1f24; --soft: #57606a; --line: #d7dce1; --panel: #f5f7f9;
   --plain: #6e7781; --c0: #0063a6; --c1: #d55e00; --c2: #0a9e73; --c3: #cf6fae; --c4: #6b5200;
   --c5: #2a1a78; --c6: #3f9bd4; --c7: #9c1f4f; --c8: #24292e;
-  --input: #c4e0f8; --datastore: #fbcb88; --guess: #e6f7bb; --draft-model: #e6a9d4; }
+  --input: #c4e0f8; --datastore: #fbcb88; --guess: #e6f7bb; --layers: #cfc4f3;
+  --draft-model: #e6a9d4; }
 @media screen and (prefers-color-scheme: dark) { :root {
   --page: #14171b; --ink: #e4e8ec; --soft: #9aa4af; --line: #343b43; --panel: #1d2227;
   --plain: #98a2ad; --c0: #3f97dd; --c1: #f0803c; --c2: #35c9a0; --c3: #efacd6; --c4: #efdc6a;
   --c5: #6f5fe0; --c6: #b3e6fb; --c7: #b8436f; --c8: #8b939b;
-  --input: #17507f; --datastore: #8f5600; --guess: #3f4d0a; --draft-model: #7d2b66; } }
+  --input: #17507f; --datastore: #8f5600; --guess: #3f4d0a; --layers: #48388f;
+  --draft-model: #7d2b66; } }
 * { box-sizing: border-box; }
 body { margin: 0 auto; padding: 1.5rem 1rem 3rem; max-width: 68rem; background: var(--page);
   color: var(--ink); font: 16px/1.5 system-ui, -apple-system, "Segoe UI", Roboto, sans-serif;
@@ -72,6 +74,7 @@ mark { color: inherit; padding: .1em 0; border-bottom: 2px solid var(--soft);
 mark.input { background: var(--input); }
 mark.datastore { background: var(--datastore); border-bottom-style: dashed; }
 mark.guess { background: var(--guess); border-bottom-style: dotted; }
+mark.layers { background: var(--layers); border-bottom-style: double; border-bottom-width: 3px; }
 mark.draft-model { background: var(--draft-model); border-bottom-style: double;
   border-bottom-width: 3px; }
 pre { background: var(--panel); padding: .75rem 1rem; border-radius: 4px; white-space: pre-wrap;

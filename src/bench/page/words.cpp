@@ -122,13 +122,15 @@ struct OriginStyle {
   std::string_view css_class;
   std::string_view words;
 };
-constexpr std::array<OriginStyle, 6> kOrigins{{
+constexpr std::array<OriginStyle, 8> kOrigins{{
     {std::nullopt, "", "the model itself"},
     {DraftSource::kInput, "input", "the input"},
     {DraftSource::kDatastore, "datastore", "the datastore"},
     {DraftSource::kGuess, "guess", "a guess"},
-    {DraftSource::kModel, "draft-model", "a model that drafts"},
+    {DraftSource::kLayers, "layers", "the model's own layers"},
+    {DraftSource::kDraftModel, "draft-model", "a smaller model"},
     {DraftSource::kPrediction, "prediction", "a text that was expected"},
+    {DraftSource::kGrammar, "grammar", "what the grammar forces"},
 }};
 static_assert(kOrigins.size() == kDraftSources + 1);
 

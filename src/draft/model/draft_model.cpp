@@ -102,7 +102,8 @@ class DraftModelDrafter::OfRequest final : public RequestModelDrafter {
 
 DraftModelDrafter::DraftModelDrafter(const ChainOptions& options, std::shared_ptr<DraftModel> draft,
                                      std::unique_ptr<StoppingRule> stopping)
-    : ModelDrafter(options, *draft->executor, *draft->costs, std::move(stopping)),
+    : ModelDrafter(DraftSource::kDraftModel, options, *draft->executor, *draft->costs,
+                   std::move(stopping)),
       options_(options),
       draft_(std::move(draft)),
       slots_(*draft_->executor, draft_->n_slots, draft_->n_context) {}

@@ -25,7 +25,8 @@ class LayerSkippingRequest final : public RequestModelDrafter {
 LayerSkippingDrafter::LayerSkippingDrafter(const ChainOptions& options, Executor& executor,
                                            PassCosts& costs, std::unique_ptr<LayerSelector> selector,
                                            std::unique_ptr<StoppingRule> stopping)
-    : ModelDrafter(options, executor, costs, std::move(stopping)), selector_(std::move(selector)) {}
+    : ModelDrafter(DraftSource::kLayers, options, executor, costs, std::move(stopping)),
+      selector_(std::move(selector)) {}
 
 std::unique_ptr<RequestModelDrafter> LayerSkippingDrafter::begin(const RequestView& request) {
   return std::make_unique<LayerSkippingRequest>(request, *selector_, stopping());

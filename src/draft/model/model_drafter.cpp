@@ -47,9 +47,9 @@ ChainOutcome outcome_of(std::span<const TokenId> chain, std::span<const TokenId>
 class ChainGrower {
  public:
   // All outlive this. `stopping` may be nullptr.
-  ChainGrower(const ChainOptions& options, Executor& executor, PassCosts& costs,
+  ChainGrower(DraftSource source, const ChainOptions& options, Executor& executor, PassCosts& costs,
               const StoppingRule* stopping)
-      : options_(options), executor_(executor), costs_(costs), stopping_(stopping) {}
+      : source_(source), options_(options), executor_(executor), costs_(costs), stopping_(stopping) {}
 
   void draft(std::span<const ModelDraftJob> jobs) {
     chains_.clear();
@@ -231,7 +231,7 @@ class ChainGrower {
     const DraftNode spine{.token = token,
                           .parent = chain.end,
                           .score = score * static_cast<float>(probability),
-                          .source = DraftSource::kModel};
+                          .source = source_};
     const int32_t node = tree.add(spine);
     drafter.chain_.push_back(token);
     if (options_.siblings && own == nullptr && chain.job->rule == nullptr)
@@ -282,10 +282,11 @@ class ChainGrower {
       tree.add({.token = likely.token,
                 .parent = chain.end,
                 .score = score * static_cast<float>(sums.probability(likely.logit)),
-                .source = DraftSource::kModel});
+                .source = source_});
     }
   }
 
+  DraftSource source_;
   ChainOptions options_;
   Executor& executor_;
   PassCosts& costs_;
@@ -324,11 +325,12 @@ void RequestModelDrafter::append(std::span<const TokenId> tokens) {
   observe(outcome);
 }
 
-ModelDrafter::ModelDrafter(const ChainOptions& options, Executor& executor, PassCosts& costs,
-                           std::unique_ptr<StoppingRule> stopping)
-    : costs_(costs),
+ModelDrafter::ModelDrafter(DraftSource source, const ChainOptions& options, Executor& executor,
+                           PassCosts& costs, std::unique_ptr<StoppingRule> stopping)
+    : source_(source),
+      costs_(costs),
       stopping_(std::move(stopping)),
-      grower_(std::make_unique<ChainGrower>(options, executor, costs, stopping_.get())) {}
+      grower_(std::make_unique<ChainGrower>(source, options, executor, costs, stopping_.get())) {}
 
 ModelDrafter::~ModelDrafter() = default;
 

@@ -116,6 +116,7 @@ class ModelDrafter {
   virtual ~ModelDrafter();
   // Both the drafter and the request outlive what it returns.
   virtual std::unique_ptr<RequestModelDrafter> begin(const RequestView& request) = 0;
+  DraftSource source() const { return source_; }
   // Whether it needs RequestView::prompt_state(), which costs the prompt's pass a little.
   virtual bool wants_prompt_state() const { return false; }
 
@@ -133,13 +134,14 @@ class ModelDrafter {
  protected:
   // The executor drafts, and outlives this; `costs` are of its passes, which it watches. `stopping`
   // may be nullptr.
-  ModelDrafter(const ChainOptions& options, Executor& executor, PassCosts& costs,
+  ModelDrafter(DraftSource source, const ChainOptions& options, Executor& executor, PassCosts& costs,
                std::unique_ptr<StoppingRule> stopping);
 
   StoppingRule* stopping() const { return stopping_.get(); }
   const PassCosts& costs() const { return costs_; }
 
  private:
+  DraftSource source_;
   PassCosts& costs_;
   std::unique_ptr<StoppingRule> stopping_;
   std::unique_ptr<ChainGrower> grower_;

@@ -8,8 +8,8 @@ namespace {
 
 // Tokens of the answer that must be found again, one after the other, and how many are looked for at
 // most.
-constexpr size_t kLeastMatched = 2;
-constexpr size_t kMostMatched = 8;
+constexpr size_t kLeastCompared = 2;
+constexpr size_t kMostCompared = 8;
 // How sure it is of its next token, where it was right before.
 constexpr float kRight = 0.95f;
 
@@ -52,8 +52,8 @@ class PredictionDrafter final : public RequestDrafter {
     last_ = std::min(from, prediction_.size());
     at_ = std::nullopt;
     n_matched_ = 0;
-    const size_t most = std::min(kMostMatched, answer_.size());
-    for (size_t n = most; n >= kLeastMatched; --n) {
+    const size_t most = std::min(kMostCompared, answer_.size());
+    for (size_t n = most; n >= kLeastCompared; --n) {
       const auto place = find(std::span(answer_).last(n));
       if (!place) continue;
       at_ = *place + n;

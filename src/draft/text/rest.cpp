@@ -119,7 +119,7 @@ class RestRequestDrafter : public RequestDrafter {
 
   void draft(const DraftLimits& limits, DraftTree& tree) override {
     const int size = std::min(options_.tokens, limits.max_nodes);
-    if (size < 1 || limits.max_depth < 1 || !segments_) return;
+    if (size < 1 || limits.max_depth < 1 || !limits.from_stores || !segments_) return;
     const auto list = segments_();
     if (!list) return;
     segments_now_.clear();

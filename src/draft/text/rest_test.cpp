@@ -56,6 +56,10 @@ TEST(Rest, DraftsNothingWithoutADatastore) {
     EXPECT_TRUE(draft(*method.begin(ids({1, 2, 3}))).empty());
     EXPECT_TRUE(draft(*method.begin({})).empty());
   }
+  RestDrafter method(RestOptions{}, source({segment({ids({1, 2, 3, 4})})}));
+  const DraftLimits no_stores{.max_nodes = 64, .max_depth = 64, .from_stores = false};
+  EXPECT_TRUE(draft(*method.begin(ids({1, 2, 3})), no_stores).empty());
+  EXPECT_FALSE(draft(*method.begin(ids({1, 2, 3}))).empty());
 }
 
 // Shared among segments in proportion, so that their number does not matter.

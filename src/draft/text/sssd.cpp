@@ -54,7 +54,7 @@ class SssdRequestDrafter : public RequestDrafter {
 
   void draft(const DraftLimits& limits, DraftTree& tree) override {
     if (limits.max_nodes < 1 || limits.max_depth < 1) return;
-    const auto snapshot = segments_ ? segments_() : nullptr;
+    const auto snapshot = limits.from_stores && segments_ ? segments_() : nullptr;
     segments_now_.clear();
     if (snapshot) {
       for (const auto& segment : *snapshot) segments_now_.push_back(segment.get());

@@ -99,6 +99,15 @@ TEST_P(SssdVariants, MergesTheTextWithTheDatastore) {
   EXPECT_EQ(tree[*other].score < tree[*input].score, ours);
 }
 
+TEST_P(SssdVariants, TheTextAloneWhereDatastoresAreNotToBeSearched) {
+  const Tokens prompt = ids({1, 2, 3, 4, 5, 6, 7, 8, 9, 1, 2, 3});
+  SssdDrafter with(variant(GetParam()), store({ids({1, 2, 3, 30, -1})}));
+  SssdDrafter without(variant(GetParam()), nullptr);
+  const DraftLimits limits{.max_nodes = 31, .max_depth = 16, .from_stores = false};
+  EXPECT_EQ(paths_of(drafted_by(with, prompt, limits)), paths_of(drafted_by(without, prompt)));
+  EXPECT_NE(paths_of(drafted_by(with, prompt)), paths_of(drafted_by(without, prompt)));
+}
+
 TEST_P(SssdVariants, TheAnswerIsFoundToo) {
   SssdDrafter method(variant(GetParam()), {});
   const auto drafter = method.begin(ids({90}));
