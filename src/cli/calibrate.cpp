@@ -53,7 +53,7 @@ void print_table(const Calibration& calibration, int n_layers) {
 
 void calibrate_command(const CalibrateOptions& options) {
   const EngineOptions engine = engine_options(options.model, {});
-  const LoadedModel loaded = load_model(resolve_model(options.model.model), options.model.device,
+  const LoadedModel loaded = load_model(resolve_model(engine.model), options.model.device,
                                         [&](double share) { engine.progress("loading", share); });
   const int n_context = options.model.n_context > 0 ? options.model.n_context : kContext;
   Executor executor(loaded.model,

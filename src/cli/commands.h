@@ -9,7 +9,9 @@ namespace forerun {
 void add_run_command(CLI::App& app);
 void add_chat_command(CLI::App& app);
 void add_serve_command(CLI::App& app);
+void add_ps_command(CLI::App& app);
 void add_models_command(CLI::App& app);
+void add_pull_command(CLI::App& app);
 void add_info_command(CLI::App& app);
 void add_tokenize_command(CLI::App& app);
 void add_datastore_command(CLI::App& app);

@@ -21,6 +21,7 @@ namespace {
 
 struct InfoOptions {
   std::string model{kDefaultModel};
+  HubChoice hub;
   bool metadata = false;
   bool json = false;
 };
@@ -94,7 +95,7 @@ nlohmann::ordered_json to_json(const GgufFile& file, const ModelConfig& config,
 }
 
 void info(const InfoOptions& options) {
-  const GgufFile file = GgufFile::open(resolve_model(options.model));
+  const GgufFile file = GgufFile::open(resolve_model(chosen_model(options.model, options.hub)));
   const GgufMetadata metadata = file.metadata();
   const ModelConfig config = architecture_of(file).config(metadata);
   const Vocabulary vocabulary = Vocabulary::load(metadata);
@@ -123,7 +124,8 @@ void info(const InfoOptions& options) {
 void add_info_command(CLI::App& app) {
   auto options = std::make_shared<InfoOptions>();
   CLI::App* command = app.add_subcommand("info", "Show what a model file holds");
-  command->add_option("model", options->model, "Path of a GGUF file, or a name")->capture_default_str();
+  CLI::Option* named = command->add_option("model", options->model, "Path of a GGUF file, or a name");
+  add_hub_options(*command, options->hub, named->capture_default_str());
   command->add_flag("--metadata", options->metadata, "Show every metadata key too");
   command->add_flag("--json", options->json, "Print one JSON object");
   command->callback([options] { info(*options); });

@@ -6,6 +6,8 @@
 #include <filesystem>
 #include <new>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "cli/commands.h"
 #include "cli/terminal/interrupt.h"
@@ -37,6 +39,18 @@ int finish(int code) {
   return code;
 }
 
+// Names of options that llama.cpp has in a form that CLI11 cannot read: a dash and several letters.
+std::vector<const char*> with_long_names(int argc, char** argv) {
+  std::vector<const char*> words(argv, argv + argc);
+  for (const char*& word : words) {
+    const std::string_view text = word;
+    if (text == "--") break;
+    if (text == "-hf" || text == "-hfr") word = "--hf-repo";
+    if (text == "-hff") word = "--hf-file";
+  }
+  return words;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -57,7 +71,9 @@ int main(int argc, char** argv) {
   forerun::add_run_command(app);
   forerun::add_chat_command(app);
   forerun::add_serve_command(app);
+  forerun::add_ps_command(app);
   forerun::add_models_command(app);
+  forerun::add_pull_command(app);
   forerun::add_info_command(app);
   forerun::add_tokenize_command(app);
   forerun::add_datastore_command(app);
@@ -70,7 +86,7 @@ int main(int argc, char** argv) {
 #endif
   forerun::add_help_command(app);
   try {
-    app.parse(argc, argv);
+    app.parse(argc, with_long_names(argc, argv).data());
     return finish(0);
   } catch (const forerun::Interrupted&) {
     return finish(kInterrupted);

@@ -40,10 +40,11 @@ class ProgressLine {
 }  // namespace
 
 void add_model_options(CLI::App& command, ModelOptions& options) {
-  command
-      .add_option("-m,--model", options.model,
-                  "Path of a GGUF file, or a name: smollm2, gemma3-270m, ...")
-      ->capture_default_str();
+  CLI::Option* named = command
+                           .add_option("-m,--model", options.model,
+                                       "Path of a GGUF file, or a name: smollm2, gemma3-270m, ...")
+                           ->capture_default_str();
+  add_hub_options(command, options.hub, named);
   command.add_option("--device", options.device.name, "Where to compute: auto, cpu, cuda, cuda:1")
       ->capture_default_str();
   command.add_option("-t,--threads", options.device.n_threads, "CPU threads (default: one per core)")
@@ -64,7 +65,7 @@ void add_context_options(CLI::App& command, ModelOptions& options) {
 
 EngineOptions engine_options(const ModelOptions& options, const SpeculationOptions& speculation) {
   EngineOptions engine;
-  engine.model = options.model;
+  engine.model = chosen_model(options.model, options.hub);
   engine.device = options.device.name;
   engine.n_threads = options.device.n_threads;
   engine.pin_threads = options.device.pin_threads;

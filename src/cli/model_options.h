@@ -6,6 +6,7 @@
 #include <CLI/CLI.hpp>
 #include <string>
 
+#include "cli/hub_model.h"
 #include "engine/model_names.h"
 #include "model/device.h"
 #include "model/kv_cache.h"
@@ -14,19 +15,23 @@ namespace forerun {
 
 struct ModelOptions {
   std::string model{kDefaultModel};
+  HubChoice hub;  // instead of it
   DeviceOptions device;
   int n_context = 0;  // 0: the engine's default
   std::string kv_type = "f16";
   bool exact = false;
+
+  // As the user named it.
+  const std::string& name() const { return hub.model.empty() ? model : hub.model; }
 };
 
-// -m, --device, -t, --no-pin.
+// -m, -hf, --device, -t, --no-pin.
 void add_model_options(CLI::App& command, ModelOptions& options);
 // -c, --kv-type, --exact.
 void add_context_options(CLI::App& command, ModelOptions& options);
 
 // What an engine with these options is made from; progress goes to standard error when it
-// takes longer than a second, and so do warnings.
+// takes longer than a second, and so do warnings. A model of a hub is pulled first. Throws Error.
 EngineOptions engine_options(const ModelOptions& options, const SpeculationOptions& speculation);
 
 }  // namespace forerun

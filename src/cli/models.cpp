@@ -7,14 +7,24 @@
 #include <nlohmann/json.hpp>
 #include <string>
 #include <system_error>
+#include <utility>
+#include <vector>
 
 #include "cli/commands.h"
 #include "cli/output.h"
+#include "engine/hub_names.h"
 #include "engine/model_names.h"
 #include "text/printable.h"
 
 namespace forerun {
 namespace {
+
+// A model that is here.
+struct ListedModel {
+  std::string name;
+  std::filesystem::path file;
+  uintmax_t n_bytes;  // of all its parts that are known
+};
 
 uintmax_t size_of(const std::filesystem::path& file) {
   std::error_code gone;
@@ -22,15 +32,35 @@ uintmax_t size_of(const std::filesystem::path& file) {
   return gone ? 0 : n_bytes;
 }
 
-void print_list() {
-  const auto here = models_by_name();
-  if (here.empty()) std::printf("no models in %s yet\n", printable(models_folder().string()).c_str());
-  for (const auto& [name, file] : here) {
-    std::printf("%-28s %8.1f MB  %s\n", printable(name).c_str(),
-                static_cast<double>(size_of(file)) / 1e6, printable(file.string()).c_str());
+std::vector<ListedModel> models_here() {
+  std::vector<ListedModel> models;
+  for (const auto& [name, file] : models_by_name()) models.push_back({name, file, size_of(file)});
+  for (const PulledModel& pulled : pulled_models()) {
+    ListedModel model{pulled.name, pulled.files.front(), 0};
+    for (const auto& file : pulled.files) model.n_bytes += size_of(file);
+    models.push_back(std::move(model));
   }
+  return models;
+}
+
+// Of those that can be had by name, what is not here.
+std::vector<KnownModel> models_to_get() {
+  const auto here = models_by_name();
+  std::vector<KnownModel> models;
   for (const KnownModel& model : known_models()) {
-    if (here.contains(std::string(model.name))) continue;
+    if (!here.contains(std::string(model.name))) models.push_back(model);
+  }
+  return models;
+}
+
+void print_list() {
+  const std::vector<ListedModel> here = models_here();
+  if (here.empty()) std::printf("no models in %s yet\n", printable(models_folder().string()).c_str());
+  for (const ListedModel& model : here) {
+    std::printf("%-28s %8.1f MB  %s\n", printable(model.name).c_str(),
+                static_cast<double>(model.n_bytes) / 1e6, printable(model.file.string()).c_str());
+  }
+  for (const KnownModel& model : models_to_get()) {
     std::printf("%-28s not here yet: %s (%s)\n", std::string(model.name).c_str(),
                 std::string(model.command).c_str(), std::string(model.what).c_str());
   }
@@ -40,12 +70,10 @@ void print_list() {
 nlohmann::ordered_json list_json() {
   auto here = nlohmann::ordered_json::array();
   auto available = nlohmann::ordered_json::array();
-  const auto models = models_by_name();
-  for (const auto& [name, file] : models) {
-    here.push_back({{"name", name}, {"path", file.string()}, {"size_bytes", size_of(file)}});
+  for (const ListedModel& model : models_here()) {
+    here.push_back({{"name", model.name}, {"path", model.file.string()}, {"size_bytes", model.n_bytes}});
   }
-  for (const KnownModel& model : known_models()) {
-    if (models.contains(std::string(model.name))) continue;
+  for (const KnownModel& model : models_to_get()) {
     available.push_back({{"name", model.name}, {"command", model.command}, {"what", model.what}});
   }
   return {{"models", here}, {"available", available}};

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cli/commands.h"
+#include "cli/hub_model.h"
 #include "cli/output.h"
 #include "engine/model_names.h"
 #include "gguf/gguf_file.h"
@@ -21,6 +22,7 @@ namespace {
 
 struct TokenizeCommand {
   std::string model{kDefaultModel};
+  HubChoice hub;
   CLI::Option* text_given = nullptr;
   std::string text;
   bool no_special = false;
@@ -51,7 +53,7 @@ std::string in_quotes(std::string_view bytes) {
 }
 
 void tokenize(const TokenizeCommand& options) {
-  const GgufFile file = GgufFile::open(resolve_model(options.model));
+  const GgufFile file = GgufFile::open(resolve_model(chosen_model(options.model, options.hub)));
   const Vocabulary vocabulary = Vocabulary::load(file.metadata());
   const std::string text =
       options.text_given->count() > 0
@@ -80,8 +82,9 @@ void tokenize(const TokenizeCommand& options) {
 void add_tokenize_command(CLI::App& app) {
   auto options = std::make_shared<TokenizeCommand>();
   CLI::App* command = app.add_subcommand("tokenize", "Show a text's tokens");
-  command->add_option("-m,--model", options->model, "Path of a GGUF file, or a name")
-      ->capture_default_str();
+  CLI::Option* named =
+      command->add_option("-m,--model", options->model, "Path of a GGUF file, or a name");
+  add_hub_options(*command, options->hub, named->capture_default_str());
   options->text_given =
       command->add_option("-p,--prompt,text", options->text, "The text (default: standard input)");
   command->add_flag("--no-special", options->no_special,

@@ -1,11 +1,10 @@
 #include "engine/model_names.h"
 
-#include <algorithm>
-#include <cctype>
 #include <optional>
 
 #include "core/cache_folder.h"
 #include "core/error.h"
+#include "engine/hub_names.h"
 
 namespace forerun {
 namespace {
@@ -37,18 +36,21 @@ bool looks_like_path(const std::string& text) {
 // goes by what its parts' names ("NAME-00001-of-00003") share.
 std::optional<std::string> name_of(const std::filesystem::path& file) {
   if (file.extension() != ".gguf") return std::nullopt;
-  std::string stem = file.stem().string();
-  constexpr std::string_view kPattern = "-#####-of-#####";
-  if (stem.size() <= kPattern.size()) return stem;
-  const std::string_view suffix = std::string_view(stem).substr(stem.size() - kPattern.size());
-  const bool is_part =
-      std::equal(kPattern.begin(), kPattern.end(), suffix.begin(), [](char pattern, char c) {
-        return pattern == '#' ? std::isdigit(static_cast<unsigned char>(c)) != 0 : pattern == c;
-      });
-  if (!is_part) return stem;
-  if (!suffix.starts_with("-00001-")) return std::nullopt;
-  stem.resize(stem.size() - kPattern.size());
-  return stem;
+  const std::string stem = file.stem().string();
+  const auto part = parse_split(stem);
+  if (!part) return stem;
+  return part->number == 1 ? std::optional(part->model) : std::nullopt;
+}
+
+// A model that was pulled from a hub, if the name is of that kind and no file's.
+std::filesystem::path resolve_path(const std::string& text) {
+  std::error_code ignored;
+  if (std::filesystem::exists(text, ignored) || text.ends_with(".gguf")) return text;
+  const auto name = parse_hub_name(text);
+  if (!name) return text;
+  if (const auto file = find_pulled(*name)) return *file;
+  fail(ErrorCode::kNotFound,
+       "no file '{0}', and no model of that name was pulled; get it with: forerun pull {0}", text);
 }
 
 }  // namespace
@@ -73,7 +75,7 @@ std::map<std::string, std::filesystem::path> models_by_name() {
 
 std::filesystem::path resolve_model(const std::string& name_or_path) {
   if (name_or_path.empty()) fail(ErrorCode::kInvalidArgument, "the model's name is empty");
-  if (looks_like_path(name_or_path)) return name_or_path;
+  if (looks_like_path(name_or_path)) return resolve_path(name_or_path);
   const auto models = models_by_name();
   if (const auto found = models.find(name_or_path); found != models.end()) return found->second;
   std::error_code ignored;

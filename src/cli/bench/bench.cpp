@@ -27,7 +27,7 @@ struct BenchOptions {
 
 ContenderOptions contender_options(const BenchOptions& options) {
   ContenderOptions contender;
-  contender.model = resolve_model(options.model.model);
+  contender.model = resolve_model(chosen_model(options.model.model, options.model.hub));
   contender.device = options.model.device;
   if (options.model.n_context > 0) contender.n_context = options.model.n_context;
   contender.kv_type = kv_type_named(options.model.kv_type);
@@ -64,7 +64,7 @@ void print_table(const EngineBenchResult& result, const BenchOptions& options) {
                 c.ratio());
   };
   const std::string kernels = result.kernels.empty() ? "" : " (" + result.kernels + ")";
-  std::printf("%s on %s%s, %d threads\n\n", options.model.model.c_str(), result.device.c_str(),
+  std::printf("%s on %s%s, %d threads\n\n", options.model.name().c_str(), result.device.c_str(),
               kernels.c_str(), result.n_threads);
   std::printf("%-28s %12s %12s %8s\n", "", "forerun", "libllama", "ratio");
   row("decode, ms per token", result.decode_ms, 1);
@@ -88,7 +88,7 @@ void bench_engine(BenchOptions options) {
   });
   if (show) std::fprintf(stderr, "\r\033[K");
   if (options.json) {
-    print_json(result_json(result, options.model.model));
+    print_json(result_json(result, options.model.name()));
   } else {
     print_table(result, options);
   }

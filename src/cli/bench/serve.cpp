@@ -9,6 +9,7 @@
 
 #include "bench/serve/bench.h"
 #include "cli/commands.h"
+#include "cli/hub_model.h"
 #include "cli/number_range.h"
 #include "cli/output.h"
 #include "core/error.h"
@@ -20,6 +21,7 @@ namespace {
 
 struct ServeBenchFlags {
   std::string model{kDefaultModel};
+  HubChoice hub;
   std::string prompts;
   int limit = 0;
   int n_threads = 0;
@@ -43,7 +45,7 @@ LlamaServerOptions server_of(const ServeBenchFlags& flags, int n_parallel) {
     server.arguments.emplace_back(flag);
     server.arguments.push_back(fmt::format("{}", value));
   };
-  add("-m", resolve_model(flags.model).string());
+  add("-m", resolve_model(chosen_model(flags.model, flags.hub)).string());
   add("--parallel", n_parallel);
   if (flags.n_threads > 0) add("-t", flags.n_threads);
   return server;
@@ -132,8 +134,8 @@ void add_bench_serve_command(CLI::App& bench) {
   auto flags = std::make_shared<ServeBenchFlags>();
   CLI::App* command =
       bench.add_subcommand("serve", "Servers under load: tokens per second, and how long clients wait");
-  command->add_option("-m,--model", flags->model, "Path of a GGUF file, or a name")
-      ->capture_default_str();
+  CLI::Option* named = command->add_option("-m,--model", flags->model, "Path of a GGUF file, or a name");
+  add_hub_options(*command, flags->hub, named->capture_default_str());
   command->add_option("--prompts", flags->prompts, "JSONL file of prompts")->required();
   command->add_option("--limit", flags->limit, "Prompts at most, alike of every category")
       ->check(CLI::Range(1, 1000000));

@@ -42,7 +42,7 @@ void chat(const ChatOptions& options) {
   const InterruptGuard interrupts;
   LineEditor editor;
   if (::isatty(STDIN_FILENO) != 0) {
-    std::fprintf(stderr, "%s: /help for help\n", options.model.model.c_str());
+    std::fprintf(stderr, "%s: /help for help\n", options.model.name().c_str());
   }
   while (const auto input = editor.read()) {
     try {

@@ -13,6 +13,7 @@
 
 #include "cli/datastore/commands.h"
 #include "cli/datastore/corpus.h"
+#include "cli/hub_model.h"
 #include "cli/output.h"
 #include "cli/terminal/interrupt.h"
 #include "cli/terminal/progress.h"
@@ -34,6 +35,7 @@ constexpr size_t kBatchPieces = 4096;
 struct BuildOptions {
   std::string store;
   std::string model{kDefaultModel};
+  HubChoice hub;
   CorpusOptions corpus;
   std::optional<int64_t> capacity_tokens;
   SegmentOptions segments;
@@ -275,7 +277,7 @@ void build(const BuildOptions& options) {
          extensions.empty() ? "" : fmt::format(" that end in {}", fmt::join(extensions, " or ")),
          fmt::join(options.corpus.inputs, ", "));
   }
-  const Vocabulary vocabulary = load_vocabulary(options.model);
+  const Vocabulary vocabulary = load_vocabulary(chosen_model(options.model, options.hub));
   StoreOptions store_options = options.segments.store_options();
   store_options.identity = identity_of(vocabulary);
   store_options.capacity_tokens = options.capacity_tokens;
@@ -315,9 +317,9 @@ void add_datastore_build_command(CLI::App& datastore) {
   command->add_option("inputs", options->corpus.inputs, "Files, and folders with all files below them")
       ->required()
       ->take_all();
-  command
-      ->add_option("-m,--model", options->model, "Model whose tokens the store is for: a path or a name")
-      ->capture_default_str();
+  CLI::Option* named = command->add_option("-m,--model", options->model,
+                                           "Model whose tokens the store is for: a path or a name");
+  add_hub_options(*command, options->hub, named->capture_default_str());
   command
       ->add_option("--jsonl", options->corpus.jsonl_fields,
                    "The inputs are JSONL: take the text of these fields (FIELD,FIELD)")

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "cli/datastore/commands.h"
+#include "cli/hub_model.h"
 #include "cli/terminal/progress.h"
 #include "core/error.h"
 #include "core/hash.h"
@@ -23,6 +24,7 @@ struct ImportOptions {
   std::string file;
   std::string store;
   std::string model{kDefaultModel};
+  HubChoice hub;
   std::optional<int> separator;
   SegmentOptions segments;
 };
@@ -107,7 +109,7 @@ class IndexReader {
 };
 
 void import_index(const ImportOptions& options) {
-  const Vocabulary vocabulary = load_vocabulary(options.model);
+  const Vocabulary vocabulary = load_vocabulary(chosen_model(options.model, options.hub));
   SssdIndex index(options.file, identity_of(vocabulary).n_vocab);
   StoreOptions store_options = options.segments.store_options();
   store_options.identity = identity_of(vocabulary);
@@ -138,9 +140,9 @@ void add_datastore_import_command(CLI::App& datastore) {
       datastore.add_subcommand("import", "Add the text of an index of the SSSD library (.idx)");
   command->add_option("file", options->file, "The index")->required();
   command->add_option("-o,--output", options->store, "Folder of the store")->required();
-  command
-      ->add_option("-m,--model", options->model, "Model that the index was made for: a path or a name")
-      ->capture_default_str();
+  CLI::Option* named = command->add_option("-m,--model", options->model,
+                                           "Model that the index was made for: a path or a name");
+  add_hub_options(*command, options->hub, named->capture_default_str());
   command->add_option("--separator", options->separator,
                       "Token between documents (default: the one that begins texts)");
   add_segment_options(*command, options->segments);

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "cli/datastore/commands.h"
+#include "cli/hub_model.h"
 #include "cli/output.h"
 #include "core/error.h"
 #include "engine/model_names.h"
@@ -21,6 +22,7 @@ struct QueryOptions {
   std::string store;
   std::string text;
   std::string model{kDefaultModel};
+  HubChoice hub;
   int max_prefix = 8;
   int length = 8;
   int top = 10;
@@ -109,7 +111,7 @@ std::vector<int> ids(const Tokens& tokens) {
 }
 
 void query(const QueryOptions& options) {
-  const Vocabulary vocabulary = load_vocabulary(options.model);
+  const Vocabulary vocabulary = load_vocabulary(chosen_model(options.model, options.hub));
   StoreOptions store_options;
   store_options.identity = identity_of(vocabulary);
   const auto store = Datastore::open(options.store, Datastore::Mode::kRead, store_options);
@@ -160,8 +162,9 @@ void add_datastore_query_command(CLI::App& datastore) {
       "query", "Show what follows a text in a store: how often, and the most likely words");
   command->add_option("store", options->store, "Folder of the store")->required();
   command->add_option("text", options->text, "The text; its last tokens are looked for")->required();
-  command->add_option("-m,--model", options->model, "Model whose tokens the store has: a path or a name")
-      ->capture_default_str();
+  CLI::Option* named = command->add_option("-m,--model", options->model,
+                                           "Model whose tokens the store has: a path or a name");
+  add_hub_options(*command, options->hub, named->capture_default_str());
   command->add_option("--prefix", options->max_prefix, "Tokens of the text to look for")
       ->check(CLI::Range(1, kMaxLength))
       ->capture_default_str();

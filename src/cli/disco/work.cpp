@@ -27,7 +27,7 @@ LoadedModel load(const DiscoWorkOptions& options, const EngineOptions& engine) {
         "say what drafts: a model (--draft-model FILE), or this one without some layers (--layers FILE, "
         "of 'forerun layers search')");
   }
-  return load_model(resolve_model(options.model.model), options.model.device,
+  return load_model(resolve_model(engine.model), options.model.device,
                     [&](double share) { engine.progress("loading", share); });
 }
 

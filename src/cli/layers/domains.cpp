@@ -121,7 +121,7 @@ void route(const DomainsOptions& options) {
   if (options.prompt.empty()) fail(ErrorCode::kInvalidArgument, "the prompt is empty: use -p TEXT");
   DomainFile file = DomainFile::load(options.file);  // before the model, which takes longer
   const EngineOptions engine = engine_options(options.model, {});
-  const LoadedModel loaded = load_model(resolve_model(options.model.model), options.model.device,
+  const LoadedModel loaded = load_model(resolve_model(engine.model), options.model.device,
                                         [&](double share) { engine.progress("loading", share); });
   file = DomainFile::load(options.file, loaded.model.get());
   const std::vector<TokenId> prompt = prompt_for(loaded, options.prompt);

@@ -173,7 +173,7 @@ void build(const BuildOptions& options) {
   const std::vector<BenchPrompt> prompts = read_all_prompts(options.sources);
   const int n_found = n_domains_to_find(prompts, options.sources);
   const EngineOptions engine = engine_options(options.model, {});
-  const LoadedModel loaded = load_model(resolve_model(options.model.model), options.model.device,
+  const LoadedModel loaded = load_model(resolve_model(engine.model), options.model.device,
                                         [&](double share) { engine.progress("loading", share); });
   std::vector<DomainPrompts> domains;
   if (n_found > 0) {

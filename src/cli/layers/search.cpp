@@ -105,7 +105,7 @@ void print(const SearchOptions& options, const Found& found) {
 void search(const SearchOptions& options) {
   check_output(options.output);
   const EngineOptions engine = engine_options(options.model, {});
-  const LoadedModel loaded = load_model(resolve_model(options.model.model), options.model.device,
+  const LoadedModel loaded = load_model(resolve_model(engine.model), options.model.device,
                                         [&](double share) { engine.progress("loading", share); });
   const std::vector<std::vector<TokenId>> prompts =
       prompts_of(loaded, options.prompts, options.texts.n_texts);
