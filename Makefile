@@ -5,6 +5,9 @@
 #   make demo    build, fetch the default model, answer a prompt
 #   make test    build, fetch and make the models, run every test (CUDA=1: those of build-cuda)
 #   make test-emulated  the kernels' tests as the other architecture has them (ARM64, x86-64)
+#   make test-page  the page of `forerun serve`, in Chromium
+#   make check-serve  a real server: clients of OpenAI and Anthropic, docs/openapi.yaml, all that can go wrong
+#   make soak MINUTES=60  the same under full load: its memory, and that nobody's text depends on others
 #   make conformance MODEL=FILE  llama.cpp's tests of its server, against ours (stories260K.gguf)
 #   make install the program and the library (PREFIX=/usr/local; examples/ uses it)
 #   make models  fetch the second real model, make the derived ones
@@ -23,7 +26,7 @@ demo_prompt := Explain in two sentences why the sky is blue.
 
 # Steps depend on each other in ways make cannot see; the compilers run in parallel.
 .NOTPARALLEL:
-.PHONY: build setup demo install test test-emulated conformance results-quick models format clean
+.PHONY: build setup demo install test test-emulated test-page check-serve soak conformance results-quick models format clean
 .DEFAULT_GOAL := build
 export FORERUN_LLAMA_CPP
 export FORERUN_REQUANTIZE := $(CURDIR)/$(folder)/bin/forerun-requantize
@@ -58,6 +61,20 @@ test: setup
 
 test-emulated: setup
 	@scripts/test_emulated.sh
+
+test-page: build
+	@scripts/setup.sh packages page
+	@$(models) fetch smollm2
+	@cd tests/page && FORERUN_PROGRAM=$(CURDIR)/$(folder)/bin/forerun PYTHONPATH=../program python3 -B -m unittest
+
+check-serve: build
+	@$(models) fetch smollm2
+	@FORERUN_PROGRAM=$(CURDIR)/$(folder)/bin/forerun scripts/serve_checks/run.sh
+
+soak: build
+	@$(models) fetch smollm2
+	@FORERUN_PROGRAM=$(CURDIR)/$(folder)/bin/forerun "$$(scripts/setup.sh python)" \
+	  scripts/serve_checks/soak.py --minutes $(or $(MINUTES),60)
 
 conformance: setup
 	@scripts/build.sh $(preset) forerun

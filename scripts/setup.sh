@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Brings what a build needs onto the machine, and nothing twice.
 #
-#   setup.sh packages build|test|emulated
+#   setup.sh packages build|test|page|emulated
 #                                  Debian packages; installs those that are missing
 #   setup.sh python [FILE]         prints the interpreter of the scripts' environment, or of one with FILE's packages
 #   setup.sh llama                 prints the llama.cpp source tree to build against
@@ -19,6 +19,7 @@ readonly cache=${XDG_CACHE_HOME:-$HOME/.cache}/forerun
 readonly library_packages=(libboost1.81-dev libfmt-dev libedit-dev libcpp-httplib-dev libnlopt-dev libgtest-dev libgmock-dev)
 readonly build_packages=(g++ cmake ninja-build pkgconf libcli11-dev libeigen3-dev nlohmann-json3-dev "${library_packages[@]}")
 readonly test_packages=(clang-format)
+readonly page_packages=(chromium fonts-dejavu-core python3)
 readonly llama_parts=2 # counts up when llama_sources.py unpacks more
 readonly python_packages=(python3 python3-venv)
 
@@ -85,6 +86,7 @@ setup_packages() {
   case ${1:-} in
     build) wanted=("${build_packages[@]}") ;;
     test) wanted=("${build_packages[@]}" "${test_packages[@]}") ;;
+    page) wanted=("${page_packages[@]}") ;;
     emulated)
       command -v dpkg-query >/dev/null || fail "testing under emulation is made for Debian: this is another system"
       local packages
@@ -92,13 +94,14 @@ setup_packages() {
       read -ra wanted <<<"$packages"
       wanted+=("${build_packages[@]}")
       ;;
-    *) fail "usage: setup.sh packages build|test|emulated" ;;
+    *) fail "usage: setup.sh packages build|test|page|emulated" ;;
   esac
   if command -v dpkg-query >/dev/null; then
     install_packages "${wanted[@]}"
   else
     require_programs c++ cmake ninja pkg-config
     [ "$1" != test ] || require_programs clang-format
+    [ "$1" != page ] || require_programs chromium
   fi
 }
 

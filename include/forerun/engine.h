@@ -21,6 +21,7 @@
 #include <forerun/export.h>
 #include <forerun/generation.h>
 #include <forerun/model_facts.h>
+#include <forerun/pooling.h>
 #include <forerun/request.h>
 #include <forerun/statistics.h>
 #include <forerun/tokenizer.h>

@@ -32,7 +32,9 @@ struct Timings {
   double predicted_ms = 0;  // after the first token, which comes with the prompt
 
   double prompt_per_second() const { return prompt_ms > 0 ? 1e3 * n_prompt / prompt_ms : 0; }
-  double predicted_per_second() const { return predicted_ms > 0 ? 1e3 * n_predicted / predicted_ms : 0; }
+  // The first token costs no time of its own.
+  int n_timed() const { return n_predicted > 0 ? n_predicted - 1 : 0; }
+  double predicted_per_second() const { return predicted_ms > 0 ? 1e3 * n_timed() / predicted_ms : 0; }
 };
 
 struct TokenLogprob {
@@ -51,6 +53,10 @@ struct Generation {
   std::vector<size_t> ends;                         // per token: where its text ends in `text`
   std::vector<std::optional<DraftSource>> origins;  // per token: where it had been drafted, if it was
   std::vector<TokenLogprobs> logprobs;              // per token, if asked for
+  // If a vector was asked for instead of an answer: what comes out of the model's final norm, not
+  // scaled; n_embd numbers, or as many for each token of the prompt (Pooling::kNone). Empty where the
+  // request was cancelled.
+  std::vector<float> embedding;
   StopReason stop_reason = StopReason::kEndOfText;
   std::string stopping_word;  // the stop text that ended it, if one did
   uint64_t seed = 0;          // the one that was used

@@ -1,8 +1,11 @@
 // What there is to know of a model that is loaded.
 #pragma once
 
+#include <forerun/pooling.h>
+
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 
 namespace forerun {
@@ -17,7 +20,8 @@ struct ModelFacts {
   int n_embd;
   int n_layers;
   int n_vocab;
-  int n_context_trained;  // tokens that it was trained for
+  int n_context_trained;           // tokens that it was trained for
+  std::optional<Pooling> pooling;  // that vectors of texts are made with, where the file says so
 };
 
 }  // namespace forerun

@@ -3,6 +3,7 @@
 
 #include <forerun/generation.h>
 #include <forerun/generation_options.h>
+#include <forerun/pooling.h>
 #include <forerun/token.h>
 
 #include <cstdint>
@@ -38,16 +39,29 @@ struct Chunk {
   std::span<const std::optional<DraftSource>>
       origins;                              // per token: where it had been drafted, if it was
   std::span<const TokenLogprobs> logprobs;  // per token, if asked for
+  // Of the request until now.
+  const Timings& timings;
+  const SpeculationStatistics& speculation;
+};
+
+// How far a prompt is read.
+struct PromptProgress {
+  int n_prompt = 0;  // its tokens
+  int n_cached = 0;  // of these, those whose keys and values were still there
+  int n_read = 0;    // those and what was read since
+  double ms = 0;     // that it took
 };
 
 struct Request {
   std::vector<TokenId> prompt = {};
   GenerationOptions options = {};
-  // Both are called by step(), and may submit() and cancel(), but not step(), generate() or take(). What
-  // they throw ends this request and no other: take() throws it.
+  // These are called by step(), and may submit() and cancel(), but not step(), generate() or take().
+  // What they throw ends this request and no other: take() throws it.
 
   // Gets the answer as it is made. May be empty.
   std::function<void(const Chunk& chunk)> on_chunk = {};
+  // Told when the prompt's turn comes, and after every pass that read some of it. May be empty.
+  std::function<void(const PromptProgress& progress)> on_progress = {};
   // Asked before every pass; true ends the generation. May be empty.
   std::function<bool()> is_cancelled = {};
 
@@ -64,6 +78,10 @@ struct Request {
   bool may_be_stored = true;
   // Whether what earlier texts left in the cache may be used: the answer is the same, later.
   bool may_reuse = true;
+
+  // Wanted is the prompt's vector (Generation::embedding), and no answer. It is read as if nothing had
+  // been before, whatever `may_reuse` says, and its text is not kept for later ones.
+  std::optional<Pooling> embedding = std::nullopt;
 
   // For benchmarks: what they tell the engine, and what it tells them (forerun/benchmark.h). May be
   // null.

@@ -26,6 +26,15 @@ struct TokenizeOptions {
   bool parse_special = false;
 };
 
+// Tokens that mark the parts of a text whose middle is wanted; models for code have them.
+struct InfillTokens {
+  std::optional<TokenId> prefix;   // what is before the gap follows
+  std::optional<TokenId> suffix;   // what is behind it follows
+  std::optional<TokenId> middle;   // what is in it follows
+  std::optional<TokenId> project;  // the name of a project follows
+  std::optional<TokenId> file;     // the name of a file and its text follow
+};
+
 class FORERUN_API Tokenizer {
  public:
   int n_tokens() const;
@@ -49,6 +58,8 @@ class FORERUN_API Tokenizer {
   std::optional<TokenId> bos() const;   // begins a text
   std::optional<TokenId> eos() const;   // ends a text
   bool ends_text(TokenId token) const;  // that one, the end of a turn, ...
+  bool adds_bos() const;                // texts begin with bos()
+  InfillTokens infill_tokens() const;
 
  private:
   friend class Engine;

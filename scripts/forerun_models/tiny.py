@@ -50,7 +50,7 @@ def part_paths(spec: TinySpec, path: Path) -> list[Path]:
 def _vocabulary(spec: TinySpec) -> vocabulary.Vocabulary:
     if spec.arch == "llama":
         return vocabulary.sentence_piece(spec.chat)
-    return vocabulary.gemma() if spec.arch == "gemma3" else vocabulary.byte_pairs()
+    return vocabulary.gemma() if spec.arch == "gemma3" else vocabulary.byte_pairs(spec.infill)
 
 
 def _write_keys(writer: gguf.GGUFWriter, spec: TinySpec) -> None:

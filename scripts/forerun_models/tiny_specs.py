@@ -50,6 +50,7 @@ class TinySpec:
     window_pattern: int | tuple[bool, ...] | None = None
     logit_softcap: float | None = None
     chat: bool = True
+    infill: bool = False  # tokens that mark a gap in code, of byte-pair vocabularies
     n_parts: int = 1
     seed: int = 1
 
@@ -96,6 +97,7 @@ def _qwen2() -> list[TinySpec]:
         replace(small, name="tiny-qwen2"),
         replace(small, name="tiny-qwen2-untied", n_layer=2, width=256, n_head_kv=2, head_size=128, tied=False, head_bias=True),
         replace(small, name="tiny-qwen2-fused", fused_qkv=True),
+        replace(small, name="tiny-qwen2-infill", infill=True),
         replace(
             small,
             name="tiny-qwen2-yarn",

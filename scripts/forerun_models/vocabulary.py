@@ -99,8 +99,8 @@ def gemma() -> Vocabulary:
     return v
 
 
-def byte_pairs() -> Vocabulary:
-    """As Qwen has it: byte pairs, ChatML, no beginning-of-sequence token."""
+def byte_pairs(infill: bool = False) -> Vocabulary:
+    """As Qwen has it: byte pairs, ChatML, no beginning-of-sequence token; for code with marks around a gap."""
     v = Vocabulary("gpt2", "qwen2")
     letters = _byte_letters()
     for byte in range(256):
@@ -112,6 +112,9 @@ def byte_pairs() -> Vocabulary:
     v.ids["padding"] = v.add("<|endoftext|>", gguf.TokenType.CONTROL)
     v.add("<|im_start|>", gguf.TokenType.CONTROL)
     v.ids["eos"] = v.add("<|im_end|>", gguf.TokenType.CONTROL)
+    if infill:
+        for name in ("fim_prefix", "fim_middle", "fim_suffix", "fim_pad", "repo_name", "file_sep"):
+            v.add(f"<|{name}|>", gguf.TokenType.CONTROL)
     v.flags["add_bos_token"] = False
     v.chat_template = CHATML
     return v

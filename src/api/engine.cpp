@@ -61,6 +61,18 @@ StepperOptions stepper_options(const EngineOptions& options, int n_context,
   return stepper;
 }
 
+// As the file says; nullopt: nothing, or a way that only models have which rank texts.
+std::optional<Pooling> pooling_of(const Model& model) {
+  const auto key = model.config().architecture + ".pooling_type";
+  switch (model.file().metadata().get_int(key).value_or(-1)) {
+    case 0: return Pooling::kNone;
+    case 1: return Pooling::kMean;
+    case 2: return Pooling::kFirst;
+    case 3: return Pooling::kLast;
+    default: return std::nullopt;
+  }
+}
+
 ModelFacts facts_of(const Model& model) {
   const GgufFile& file = model.file();
   const ModelConfig& config = model.config();
@@ -75,7 +87,8 @@ ModelFacts facts_of(const Model& model) {
           .n_embd = config.n_embd,
           .n_layers = config.n_layers,
           .n_vocab = config.n_vocab,
-          .n_context_trained = config.n_ctx_train};
+          .n_context_trained = config.n_ctx_train,
+          .pooling = pooling_of(model)};
 }
 
 int min_rows_of(const EngineOptions& options, const Device& device) {

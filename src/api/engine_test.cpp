@@ -123,6 +123,19 @@ TEST_F(EngineTest, ARequestWhoseProgressThrowsIsOver) {
   EXPECT_THROW(Engine{watched}, Oddity);
 }
 
+TEST_F(EngineTest, TheFileSaysHowVectorsOfTextsAreMade) {
+  EXPECT_EQ(Engine(options()).model().pooling, std::nullopt);
+  byte_model().set("llama.pooling_type", 1u).write(folder_.file("model.gguf"));
+  Engine engine(options());
+  EXPECT_EQ(engine.model().pooling, Pooling::kMean);
+  Request request = asking(engine, "Hello");
+  request.embedding = engine.model().pooling;
+  EXPECT_EQ(engine.generate(request).embedding.size(), static_cast<size_t>(engine.model().n_embd));
+  expect_it_answers(engine);
+  byte_model().set("llama.pooling_type", 4u).write(folder_.file("model.gguf"));
+  EXPECT_EQ(Engine(options()).model().pooling, std::nullopt) << "to rank texts";
+}
+
 // Drafts by the model itself take passes too.
 TEST_F(EngineTest, PassesThatFailChangeNoText) {
   for (const char* method : {"none", "uniform"}) {

@@ -38,9 +38,8 @@ std::vector<int32_t> token_numbers(std::span<const TokenId> tokens) {
   return numbers;
 }
 
-Json timings_json(const Generation& generation) {
-  const Timings& timings = generation.timings;
-  const DraftCounts drafts = generation.speculation.total();
+Json timings_json(const Timings& timings, const SpeculationStatistics& speculation) {
+  const DraftCounts drafts = speculation.total();
   return {{"cache_n", timings.n_cached},
           {"prompt_n", timings.n_prompt},
           {"prompt_ms", timings.prompt_ms},
@@ -48,7 +47,7 @@ Json timings_json(const Generation& generation) {
           {"prompt_per_second", timings.prompt_per_second()},
           {"predicted_n", timings.n_predicted},
           {"predicted_ms", timings.predicted_ms},
-          {"predicted_per_token_ms", per_token(timings.predicted_ms, timings.n_predicted)},
+          {"predicted_per_token_ms", per_token(timings.predicted_ms, timings.n_timed())},
           {"predicted_per_second", timings.predicted_per_second()},
           {"draft_n", drafts.n_drafted},
           {"draft_n_accepted", drafts.n_accepted}};
@@ -60,6 +59,23 @@ Json logprobs_json(std::span<const TokenLogprobs> logprobs, const Tokenizer& tok
     Json entry = logprob_json(token.chosen, tokenizer);
     Json& top = entry["top_logprobs"] = Json::array();
     for (const TokenLogprob& other : token.top) top.push_back(logprob_json(other, tokenizer));
+    list.push_back(std::move(entry));
+  }
+  return list;
+}
+
+Json draws_json(std::span<const TokenLogprobs> logprobs, const Tokenizer& tokenizer) {
+  const auto as_probability = [&](const TokenLogprob& entry) {
+    Json json = logprob_json(entry, tokenizer);
+    json.erase("logprob");
+    json["prob"] = std::exp(static_cast<double>(entry.logprob));
+    return json;
+  };
+  Json list = Json::array();
+  for (const TokenLogprobs& token : logprobs) {
+    Json entry = as_probability(token.chosen);
+    Json& top = entry["top_probs"] = Json::array();
+    for (const TokenLogprob& other : token.top) top.push_back(as_probability(other));
     list.push_back(std::move(entry));
   }
   return list;

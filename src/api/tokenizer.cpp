@@ -49,4 +49,12 @@ bool Tokenizer::ends_text(TokenId token) const {
   return impl_->vocabulary.is_end_of_generation(token);
 }
 
+bool Tokenizer::adds_bos() const {
+  return impl_->vocabulary.adds_bos();
+}
+
+InfillTokens Tokenizer::infill_tokens() const {
+  return impl_->vocabulary.infill_tokens();
+}
+
 }  // namespace forerun

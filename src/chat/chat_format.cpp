@@ -24,10 +24,17 @@ namespace {
 
 constexpr size_t kStackBytes = size_t{64} << 20;
 
-// llama.cpp's chat code refuses with whatever exception is at hand. One line of it is for the client.
+constexpr size_t kLongestReason = 300;
+
+// llama.cpp's chat code refuses with whatever exception is at hand. One line of it is for the client, or
+// two where the first only announces the second.
 [[noreturn]] void refuse(const std::exception& error) {
-  const std::string message = error.what();
-  fail(ErrorCode::kInvalidArgument, "{}", message.substr(0, message.find('\n')));
+  std::string message = error.what();
+  const size_t end = message.find('\n');
+  if (end != std::string::npos && end > 0 && message[end - 1] == ':') message[end] = ' ';
+  message = message.substr(0, message.find('\n'));
+  if (message.size() > kLongestReason) message = message.substr(0, kLongestReason) + "...";
+  fail(ErrorCode::kInvalidArgument, "{}", message);
 }
 
 ChatAnswer answer_of(const common_chat_msg& message) {
@@ -69,6 +76,18 @@ ChatPrompt::Trigger trigger_of(const common_grammar_trigger& trigger) {
     case COMMON_GRAMMAR_TRIGGER_TYPE_PATTERN_FULL: result.kind = Kind::kPatternFull; break;
   }
   return result;
+}
+
+// A call that must be made comes at once. llama.cpp's grammars let the model say something before, which
+// a small one may go on with for ever.
+std::string without_preamble(std::string grammar) {
+  const size_t root = grammar.find("\nroot ::= ");
+  if (root == std::string::npos) return grammar;
+  const size_t call = grammar.find("? tool-call", root);
+  if (call > grammar.find('\n', root + 1)) return grammar;
+  const size_t before = grammar.rfind(' ', call) + 1;
+  if (grammar.compare(before, 6, "until-") == 0) grammar.erase(before, call + 2 - before);
+  return grammar;
 }
 
 bool is_builtin(const std::string& name) {
@@ -126,7 +145,8 @@ ChatPrompt ChatFormat::apply(const ChatRequest& request) const {
       const common_chat_params params = common_chat_templates_apply(templates_->templates.get(), inputs);
       prompt = {.text = params.prompt,
                 .stops = params.additional_stops,
-                .grammar = params.grammar,
+                .grammar = request.tool_choice == "required" ? without_preamble(params.grammar)
+                                                             : params.grammar,
                 .grammar_prefix = {},
                 .grammar_is_lazy = params.grammar_lazy,
                 .triggers = {},

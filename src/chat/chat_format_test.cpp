@@ -49,6 +49,18 @@ TEST(ChatFormatTest, GoesOnWithWhatTheAssistantBegan) {
   EXPECT_TRUE(prompt.text.ends_with("assistant\nHel")) << prompt.text;
 }
 
+TEST(ChatFormatTest, ACallThatMustBeMadeComesAtOnce) {
+  const ChatPrompt prompt = ChatFormat::from_source(kTemplate, "", "")
+                                .apply({.messages = kAsk, .tools = kTools, .tool_choice = "required"});
+  EXPECT_FALSE(prompt.grammar_is_lazy);
+  const size_t begin = prompt.grammar.find("\nroot ::= ");
+  ASSERT_NE(begin, std::string::npos);
+  const std::string root =
+      prompt.grammar.substr(begin + 1, prompt.grammar.find('\n', begin + 1) - begin - 1);
+  EXPECT_NE(root.find("tool-call"), std::string::npos) << root;
+  EXPECT_EQ(root.find("until-"), std::string::npos) << root;
+}
+
 TEST(ChatFormatTest, ReadsToolCallsAsTheyCome) {
   const ChatPrompt prompt =
       ChatFormat::from_source(kTemplate, "", "").apply({.messages = kAsk, .tools = kTools});

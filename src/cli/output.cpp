@@ -55,7 +55,7 @@ Json generation_json(const Generation& generation, std::span<const TokenId> prom
   if (!generation.logprobs.empty()) {
     object["logprobs"] = logprobs_json(generation.logprobs, engine.tokenizer());
   }
-  object["timings"] = timings_json(generation);
+  object["timings"] = timings_json(generation.timings, generation.speculation);
   object["speculation"] = speculation_json(generation.speculation);
   return object;
 }

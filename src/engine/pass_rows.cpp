@@ -33,18 +33,22 @@ void PassRows::add_unread(ActiveRequest& active, size_t n) {
   active.first_row = size();
   active.n_rows = n;
   const bool is_prompt = request.answer().empty();
+  const TextEmbedding* embedding = request.embedding();
   const bool wants_state = is_prompt && request.prompt_state() != nullptr;
-  if (wants_state) pass_.hidden_at.assign(1, 2 * executor_.model().config().n_layers);
+  bool has_hidden = false;
   std::optional<NodeId> parent;
   for (size_t i = n_read; i < n_read + n; ++i) {
     parent = executor_.cells().extend(active.slot->sequence, parent);
     nodes_.push_back(parent.value());
+    const bool hidden = embedding != nullptr ? embedding->wants(i) : wants_state;
     pass_.rows.push_back({.sequence = active.slot->sequence,
                           .node = *parent,
                           .token = request.text()[i],
-                          .logits = is_prompt && i + 1 == active.n_to_read(),
-                          .hidden = wants_state});
+                          .logits = is_prompt && embedding == nullptr && i + 1 == active.n_to_read(),
+                          .hidden = hidden});
+    has_hidden |= hidden;
   }
+  if (has_hidden) pass_.hidden_at.assign(1, 2 * executor_.model().config().n_layers);
 }
 
 }  // namespace forerun

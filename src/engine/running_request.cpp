@@ -65,6 +65,7 @@ RunningRequest::RunningRequest(Request request, const Vocabulary& vocabulary, co
       benchmark_(std::move(request.benchmark)),
       options_(std::move(request.options)),
       on_chunk_(std::move(request.on_chunk)),
+      on_progress_(std::move(request.on_progress)),
       is_cancelled_(std::move(request.is_cancelled)),
       prediction_(std::move(request.prediction)),
       priority_(request.priority),
@@ -76,6 +77,14 @@ RunningRequest::RunningRequest(Request request, const Vocabulary& vocabulary, co
       state_(sampler_.state_after(text_)),
       stop_(options_.stop, options_.stop_tokens),
       streamer_(vocabulary, {.at_text_start = false}) {
+  if (request.embedding) {
+    // Nothing is drafted for it or learnt from it, and all of it is read.
+    embedding_.emplace(*request.embedding, n_prompt_);
+    options_.max_tokens = 0;
+    max_draft_ = 0;
+    may_be_stored_ = false;
+    may_reuse_ = false;
+  }
   if (!options_.grammar.text.empty()) state_.constrain(start_of(options_.grammar, vocabulary));
   result_.seed = sampler_.seed();
   if (benchmark_ != nullptr) benchmark_->steps.clear();
@@ -97,7 +106,10 @@ std::optional<StopReason> RunningRequest::take(TokenId token, std::span<const fl
   if (stop_.is_stop(token)) return StopReason::kStop;
   if (vocabulary_.is_end_of_generation(token) && !options_.ignore_eos) return StopReason::kEndOfText;
   if (const auto n_top = options_.sampling.n_logprobs) {
-    result_.logprobs.push_back(token_logprobs(logits, token, *n_top, scratch));
+    result_.logprobs.push_back(
+        options_.sampling.logprobs_of_draws
+            ? drawn_logprobs(sampler_.distribution(logits, state_, drawn_), token, *n_top)
+            : token_logprobs(logits, token, *n_top, scratch));
   }
   text_.push_back(token);
   result_.origins.push_back(origin);
@@ -125,10 +137,20 @@ void RunningRequest::stream() {
                     .tokens = tokens,
                     .ends = chunk_ends_,
                     .origins = since(result_.origins),
-                    .logprobs = since(result_.logprobs)};
+                    .logprobs = since(result_.logprobs),
+                    .timings = result_.timings,
+                    .speculation = result_.speculation};
   n_tokens_streamed_ += tokens.size();
   n_text_streamed_ += text.size();
   if (has_more && on_chunk_) on_chunk_(chunk);
+}
+
+void RunningRequest::tell_progress(size_t n_read, double ms) const {
+  if (!on_progress_) return;
+  on_progress_({.n_prompt = static_cast<int>(n_prompt_),
+                .n_cached = result_.timings.n_cached,
+                .n_read = static_cast<int>(n_read),
+                .ms = ms});
 }
 
 Generation RunningRequest::finish(StopReason reason) {
@@ -139,6 +161,7 @@ Generation RunningRequest::finish(StopReason reason) {
   }
   stream();
   result_.tokens.assign(answer().begin(), answer().end());
+  if (embedding_ && reason != StopReason::kCancelled) result_.embedding = embedding_->result();
   result_.stop_reason = reason;
   result_.stopping_word = stop_.stopping_string();
   result_.timings.n_predicted = static_cast<int>(result_.tokens.size());

@@ -15,6 +15,7 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/text_embedding.h"
 #include "request/prompt_state.h"
 #include "request/request_view.h"
 #include "sampling/logprobs.h"
@@ -63,8 +64,12 @@ class RunningRequest final : public RequestView {
   void begin(const Run& run) {
     run_ = run;
     if (answer().empty()) prompt_state_ = {};
+    if (embedding_) embedding_->clear();
   }
   void add_prompt_state(std::span<const float> row) { prompt_state_.add(row); }
+  // The vector that is wanted instead of an answer; nullptr: none.
+  TextEmbedding* embedding() { return embedding_ ? &*embedding_ : nullptr; }
+  const TextEmbedding* embedding() const { return embedding_ ? &*embedding_ : nullptr; }
 
   std::span<const TokenId> prompt() const { return std::span(text_).first(n_prompt_); }
   std::span<const TokenId> answer() const { return std::span(text_).subspan(n_prompt_); }
@@ -90,6 +95,8 @@ class RunningRequest final : public RequestView {
 
   // Hands on what the answer got since the last time.
   void stream();
+  // Says how much of the prompt is read.
+  void tell_progress(size_t n_read, double ms) const;
   // The same, with what was held back. The request is over.
   Generation finish(StopReason reason);
 
@@ -99,6 +106,7 @@ class RunningRequest final : public RequestView {
   std::shared_ptr<BenchmarkRecord> benchmark_;  // or null
   GenerationOptions options_;
   std::function<void(const Chunk&)> on_chunk_;
+  std::function<void(const PromptProgress&)> on_progress_;
   std::function<bool()> is_cancelled_;
   std::vector<TokenId> prediction_;
   int priority_;
@@ -115,8 +123,10 @@ class RunningRequest final : public RequestView {
   size_t n_text_streamed_ = 0;
   size_t n_tokens_streamed_ = 0;
   std::vector<size_t> chunk_ends_;
+  SamplerScratch drawn_;  // for log-probabilities of draws
   Run run_;
   PromptState prompt_state_;  // of the rows that were read for it
+  std::optional<TextEmbedding> embedding_;
 };
 
 }  // namespace forerun

@@ -107,6 +107,7 @@ StepResult Stepper::step() {
   take_inbox();
   end_cancelled();
   admit();
+  update_statistics();  // whoever asks during the pass sees those whom it is for
   const bool has_work = !active_.empty();
   if (has_work) {
     try {
@@ -179,6 +180,7 @@ void Stepper::admit(ActiveRequest& active) {
   Timings& timings = active.request->timings();
   timings.n_cached = static_cast<int>(active.slot->text.size());
   timings.n_prompt = static_cast<int>(active.request->prompt().size()) - timings.n_cached;
+  active.request->tell_progress(active.slot->text.size(), 0);
   if (planner == nullptr) return;
   active.try_drafting([&] { active.plan = planner->begin(*active.request); });
   warn_of_failed_drafts(active);
@@ -199,7 +201,7 @@ void Stepper::suspend_last() {
   CHECK(last != active_.rend());
   ActiveRequest& active = **last;
   if (active.request->answer().empty()) active.plan = nullptr;  // it begins anew
-  slots_.release(*std::exchange(active.slot, nullptr));
+  give_slot_back(active);
   active.n_rows = 0;
   const std::scoped_lock lock(mutex_);
   ++statistics_.n_suspended;
@@ -269,10 +271,12 @@ void Stepper::forward() {
 
 void Stepper::watch_cost() {
   const auto n_rows = static_cast<int>(rows_.size());
-  int n_context = 0, n_tree_rows = 0;
+  int n_context = 0, n_longest = 0, n_tree_rows = 0;
   for (const auto& active : active_) {
     if (!active->is_decoding()) continue;
-    n_context += static_cast<int>(active->request->text().size());
+    const auto n_text = static_cast<int>(active->request->text().size());
+    n_context += n_text;
+    n_longest = std::max(n_longest, n_text);
     n_tree_rows += static_cast<int>(active->n_rows);
   }
   const int n_prompt_rows = n_rows - n_tree_rows;
@@ -285,6 +289,7 @@ void Stepper::watch_cost() {
   {
     const std::scoped_lock lock(mutex_);
     ++statistics_.n_passes;
+    statistics_.n_longest = std::max(statistics_.n_longest, n_longest);
     statistics_.n_rows += n_rows;
     statistics_.n_decoding += pass_load_.n_decoding;
     statistics_.n_prompt_tokens += n_prompt_rows;
@@ -351,9 +356,18 @@ void Stepper::end(ActiveRequest& active, RequestResult result) {
 
 void Stepper::release(ActiveRequest& active) {
   active.plan = nullptr;  // it sees the request
-  if (active.slot != nullptr) slots_.release(*active.slot);
-  active.slot = nullptr;
+  give_slot_back(active);
   active.request = nullptr;
+}
+
+void Stepper::give_slot_back(ActiveRequest& active) {
+  Slot* slot = std::exchange(active.slot, nullptr);
+  if (slot == nullptr) return;
+  if (active.request->embedding() != nullptr) {
+    slots_.drop(*slot);
+  } else {
+    slots_.release(*slot);
+  }
 }
 
 void Stepper::warn_of_failed_drafts(ActiveRequest& active) {

@@ -114,6 +114,8 @@ class Stepper {
   void watch_cost();
   // Throws, and changes nothing, where those throw who learn from an answer.
   void end(ActiveRequest& active, RequestResult result);
+  // What the request read stays in the cache, unless nobody is going to want it.
+  void give_slot_back(ActiveRequest& active);
   // Gives back what the request has, which is over.
   void release(ActiveRequest& active);
   void warn_of_failed_drafts(ActiveRequest& active);

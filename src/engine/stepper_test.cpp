@@ -65,7 +65,8 @@ class RememberingDrafter final : public Drafter {
 // Drafts nothing; remembers the state of each prompt as its first draft finds it.
 class StateDrafter final : public ModelDrafter {
  public:
-  StateDrafter(Executor& executor, PassCosts& costs) : ModelDrafter({}, executor, costs, nullptr) {}
+  StateDrafter(Executor& executor, PassCosts& costs)
+      : ModelDrafter(DraftSource::kLayers, {}, executor, costs, nullptr) {}
 
   class Watcher final : public RequestModelDrafter {
    public:

@@ -52,15 +52,20 @@ double TextGrowth::take_draft_seconds() {
 
 std::optional<StopReason> TextGrowth::grow(ActiveRequest& active) {
   const auto reason = active.is_decoding() ? after_tree(active) : after_unread(active);
+  Timings& timings = active.request->timings();
+  timings.n_predicted = static_cast<int>(active.request->answer().size());
+  if (timings.n_predicted > 0) timings.predicted_ms = active.phase.ms();
   if (!reason) active.request->stream();
   return reason;
 }
 
 std::optional<StopReason> TextGrowth::after_unread(ActiveRequest& active) {
   RunningRequest& request = *active.request;
+  if (request.embedding() != nullptr) add_embedding(active);
   executor_.cells().commit(active.slot->sequence, rows_.nodes(active));
   follow(active, active.n_rows);
   if (!request.answer().empty()) return std::nullopt;  // it goes on where it was
+  request.tell_progress(active.slot->text.size(), active.phase.ms());
   if (request.prompt_state() != nullptr) {
     for (size_t row = active.first_row; row < active.first_row + active.n_rows; ++row) {
       request.add_prompt_state(result_->hidden(0, row));
@@ -76,6 +81,17 @@ std::optional<StopReason> TextGrowth::after_unread(ActiveRequest& active) {
   const auto reason = request.take(token, logits, std::nullopt, logprob_scratch_);
   if (!reason) tell(active, {&token, 1});
   return reason;
+}
+
+void TextGrowth::add_embedding(ActiveRequest& active) {
+  TextEmbedding& embedding = *active.request->embedding();
+  const size_t n_read = active.slot->text.size();
+  normed_.resize(static_cast<size_t>(executor_.model().config().n_embd));
+  for (size_t i = 0; i < active.n_rows; ++i) {
+    if (!embedding.wants(n_read + i)) continue;
+    final_norm_.apply(result_->hidden(0, active.first_row + i), normed_);
+    embedding.add(normed_);
+  }
 }
 
 std::optional<StopReason> TextGrowth::after_tree(ActiveRequest& active) {

@@ -12,6 +12,7 @@
 #include "engine/active_request.h"
 #include "engine/pass_rows.h"
 #include "model/executor.h"
+#include "model/final_norm.h"
 #include "sampling/logprobs.h"
 #include "sampling/sampler.h"
 #include "verify/verify.h"
@@ -21,7 +22,8 @@ namespace forerun {
 class TextGrowth {
  public:
   // Both outlive it.
-  TextGrowth(Executor& executor, const PassRows& rows) : executor_(executor), rows_(rows) {}
+  TextGrowth(Executor& executor, const PassRows& rows)
+      : executor_(executor), rows_(rows), final_norm_(executor.model()) {}
 
   // The pass is done, in so many seconds.
   void begin(const PassResult& result, double seconds) {
@@ -37,12 +39,15 @@ class TextGrowth {
  private:
   std::optional<StopReason> after_unread(ActiveRequest& active);
   std::optional<StopReason> after_tree(ActiveRequest& active);
+  // The vectors of what was read, where they are wanted.
+  void add_embedding(ActiveRequest& active);
   void count(ActiveRequest& active);
   // Passes on what was learnt; a drafter that fails is one no more.
   void tell(ActiveRequest& active, std::span<const TokenId> grown);
 
   Executor& executor_;
   const PassRows& rows_;
+  FinalNorm final_norm_;
   const PassResult* result_ = nullptr;
   double seconds_ = 0;
   double draft_seconds_ = 0;
@@ -52,6 +57,7 @@ class TextGrowth {
   Verdict verdict_;
   SamplerScratch sampler_scratch_;
   LogprobScratch logprob_scratch_;
+  std::vector<float> normed_;
 };
 
 }  // namespace forerun

@@ -117,6 +117,9 @@ ModelConfig read_config(const GgufMetadata& metadata, RopeLayout layout) {
   if (reader.get_count_or("expert_count", 1) > 1) {
     fail(ErrorCode::kUnsupported, "mixture-of-experts models are not supported");
   }
+  if (!metadata.get_bool(reader.key("attention.causal")).value_or(true)) {
+    fail(ErrorCode::kUnsupported, "models whose tokens see those behind them are not supported");
+  }
   config.n_embd = reader.get_count("embedding_length");
   config.n_ctx_train = reader.get_count("context_length");
   config.n_ff = uniform_count(reader, "feed_forward_length", std::nullopt);

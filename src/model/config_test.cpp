@@ -161,6 +161,9 @@ TEST(Config, PerLayerValuesMustBeEqual) {
 }
 
 TEST(Config, WhatForerunCannotDoIsSaid) {
+  GgufBuilder seeing_all = tiny_model();
+  gguf_set_val_bool(seeing_all.metadata(), "llama.attention.causal", false);
+  expect_refused(seeing_all, ErrorCode::kUnsupported, "behind them");
   expect_refused(tiny_model().set("llama.expert_count", 8u), ErrorCode::kUnsupported,
                  "mixture-of-experts");
   expect_refused(tiny_model().set("llama.rope.scaling.type", "longrope"), ErrorCode::kUnsupported,

@@ -100,6 +100,13 @@ void Slots::release(Slot& slot) {
   if (slots_.size() > kMostTexts + static_cast<size_t>(n_taken_)) forget(*least_recently_used());
 }
 
+void Slots::drop(Slot& slot) {
+  CHECK(slot.is_taken);
+  executor_.cells().rollback(slot.sequence);
+  --n_taken_;
+  forget(slot);
+}
+
 bool Slots::make_room(int n_cells) {
   while (n_free() < n_cells) {
     const Slot* oldest = least_recently_used();

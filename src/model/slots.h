@@ -51,6 +51,8 @@ class Slots {
   Slot* acquire(std::span<const TokenId> prompt) { return acquire(prompt, Wanted()); }
   // The text is kept.
   void release(Slot& slot);
+  // The text is forgotten.
+  void drop(Slot& slot);
 
   // Forgets texts until so many cells are free. false: all of them are forgotten, and the cells
   // do not suffice.

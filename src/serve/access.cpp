@@ -37,7 +37,12 @@ bool is_local(std::string_view origin) {
 
 }  // namespace
 
-Access::Access(std::vector<std::string> keys, const std::string& cors_origins) : keys_(std::move(keys)) {
+Access::Access(std::vector<std::string> keys, const std::vector<Tenant>& tenants,
+               const std::string& cors_origins) {
+  for (std::string& key : keys) keys_.push_back({.key = std::move(key), .tenant = ""});
+  for (const Tenant& tenant : tenants) {
+    for (const std::string& key : tenant.keys) keys_.push_back({.key = key, .tenant = tenant.name});
+  }
   for (std::string_view left = cors_origins; !left.empty();) {
     const std::string_view one = left.substr(0, left.find(','));
     left.remove_prefix(std::min(left.size(), one.size() + 1));
@@ -51,15 +56,15 @@ Access::Access(std::vector<std::string> keys, const std::string& cors_origins) :
   }
 }
 
-bool Access::has_key(const HttpRequest& request) const {
-  if (keys_.empty()) return true;
+std::optional<std::string> Access::who(const HttpRequest& request) const {
+  if (keys_.empty()) return "";
   const auto given = digest(key_of(request));
-  bool is_known = false;
-  for (const std::string& key : keys_) {
-    const auto wanted = digest(key);
-    is_known |= CRYPTO_memcmp(given.data(), wanted.data(), given.size()) == 0;
+  const Key* found = nullptr;
+  for (const Key& key : keys_) {
+    const auto wanted = digest(key.key);
+    if (CRYPTO_memcmp(given.data(), wanted.data(), given.size()) == 0) found = &key;
   }
-  return is_known;
+  return found != nullptr ? std::optional(found->tenant) : std::nullopt;
 }
 
 bool Access::allows(std::string_view origin) const {

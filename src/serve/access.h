@@ -1,20 +1,24 @@
 // Who may ask: API keys, and pages of other origins.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "serve/http/exchange.h"
+#include "serve/tenants.h"
 
 namespace forerun {
 
 class Access {
  public:
-  Access(std::vector<std::string> keys, const std::string& cors_origins);
+  // The keys of everybody, and of each tenant.
+  Access(std::vector<std::string> keys, const std::vector<Tenant>& tenants,
+         const std::string& cors_origins);
 
-  // Whether the request has one of the keys, in `Authorization: Bearer` or `X-Api-Key`. Takes as long
-  // whatever it has.
-  bool has_key(const HttpRequest& request) const;
+  // Whose key the request has, in `Authorization: Bearer` or `X-Api-Key`: a tenant's name, or "" for
+  // everybody's. nullopt: it has none and needs one. Takes as long whatever it has.
+  std::optional<std::string> who(const HttpRequest& request) const;
 
   // What browsers are to be told of pages from elsewhere.
   void add_cors_headers(Exchange& exchange) const;
@@ -22,7 +26,11 @@ class Access {
  private:
   bool allows(std::string_view origin) const;
 
-  std::vector<std::string> keys_;
+  struct Key {
+    std::string key;
+    std::string tenant;
+  };
+  std::vector<Key> keys_;
   bool allows_all_ = false;
   bool allows_local_ = false;
   std::vector<std::string> origins_;

@@ -12,23 +12,24 @@ HttpRequest asking(const std::string& header, const std::string& value) {
 }
 
 TEST(AccessTest, WithoutKeysEverybodyMayAsk) {
-  EXPECT_TRUE(Access({}, "*").has_key({.method = "GET", .path = "/"}));
+  EXPECT_EQ(Access({}, {}, "*").who({.method = "GET", .path = "/"}), "");
 }
 
 TEST(AccessTest, KeysComeInTwoHeaders) {
-  const Access access({"one", "two"}, "*");
-  EXPECT_TRUE(access.has_key(asking("authorization", "Bearer two")));
-  EXPECT_TRUE(access.has_key(asking("x-api-key", "one")));
-  EXPECT_FALSE(access.has_key(asking("authorization", "two")));
-  EXPECT_FALSE(access.has_key(asking("authorization", "Bearer on")));
-  EXPECT_FALSE(access.has_key(asking("x-api-key", "")));
+  const Access access({"one", "two"}, {{.name = "ann", .keys = {"three"}}}, "*");
+  EXPECT_EQ(access.who(asking("authorization", "Bearer two")), "");
+  EXPECT_EQ(access.who(asking("x-api-key", "one")), "");
+  EXPECT_EQ(access.who(asking("x-api-key", "three")), "ann");
+  EXPECT_EQ(access.who(asking("authorization", "two")), std::nullopt);
+  EXPECT_EQ(access.who(asking("authorization", "Bearer on")), std::nullopt);
+  EXPECT_EQ(access.who(asking("x-api-key", "")), std::nullopt);
 }
 
 std::string allowed_origin(const std::string& origins, const std::string& origin) {
   boost::asio::io_context context;
   const auto exchange =
       std::make_shared<Exchange>(asking("origin", origin), context.get_executor(), 1000);
-  Access({}, origins).add_cors_headers(*exchange);
+  Access({}, {}, origins).add_cors_headers(*exchange);
   exchange->respond({});
   const std::string head = exchange->take_output();
   static constexpr std::string_view kName = "Access-Control-Allow-Origin: ";

@@ -39,15 +39,17 @@ class App {
 
   void add(const std::string& method, std::initializer_list<const char*> paths, Now show);
   void add_work(std::initializer_list<const char*> paths, const Later& later);
-  void answer(const Route& route, const std::shared_ptr<Exchange>& exchange);
+  void answer(const Route& route, const std::shared_ptr<Exchange>& exchange, const ModelContext& model);
   bool is_full() const;
+  std::string methods_of(
+      const std::string& path) const;  // "POST, OPTIONS"; empty: there is no such path
 
   const ServeOptions& options_;
   EngineThread& engine_;
   Access access_;
   std::map<std::pair<std::string, std::string>, Route> routes_;  // by method and path
-  std::unique_ptr<const ModelContext> model_;
-  std::atomic<bool> is_ready_ = false;  // model_ is there
+  std::map<std::string, const ModelContext> models_;  // what each tenant knows of it; "": everybody
+  std::atomic<bool> is_ready_ = false;                // they are there
 };
 
 }  // namespace forerun

@@ -18,9 +18,15 @@ constexpr int kMostFailures = 3;
 
 }  // namespace
 
-void EngineThread::start(const EngineOptions& options,
+void EngineThread::start(const EngineOptions& options, const std::vector<Tenant>& tenants,
                          std::function<void(std::exception_ptr)> on_ready) {
-  speculation_options_ = options.speculation;
+  own_[""] = options.speculation;
+  for (const Tenant& tenant : tenants) {
+    SpeculationOptions& own = own_[tenant.name] = options.speculation;
+    own.datastores.insert(own.datastores.end(), tenant.datastores.begin(), tenant.datastores.end());
+    own.live_datastore = tenant.live_datastore;
+  }
+  n_parallel_ = options.n_parallel;
   thread_ = std::jthread([this, options, on_ready = std::move(on_ready)] { run(options, on_ready); });
 }
 
@@ -33,6 +39,7 @@ void EngineThread::stop() {
 RequestId EngineThread::submit(Request request, OnFinished on_finished) {
   // The request may be over before it has its callback, so that this is locked as a whole.
   const std::scoped_lock lock(mutex_);
+  latencies_.watch(request);
   const RequestId id = engine()->submit(std::move(request));
   callbacks_.emplace(id, std::move(on_finished));
   return id;
@@ -46,13 +53,14 @@ void EngineThread::post(std::function<void(Engine&)> work) {
   engine()->wake();
 }
 
-SpeculationId EngineThread::speculation(const std::string& method) {
-  if (method == speculation_options_.method) return SpeculationId{0};
+SpeculationId EngineThread::speculation(const std::string& tenant,
+                                        const std::optional<std::string>& method) {
+  SpeculationOptions options = own_.at(tenant);
+  const std::string name = method.value_or(options.method);
   const std::scoped_lock lock(speculations_mutex_);
-  const auto known = speculations_.find(method);
+  const auto known = speculations_.find({tenant, name});
   if (known != speculations_.end()) return known->second;
-  SpeculationOptions options = speculation_options_;
-  options.method = method;
+  options.method = name;
   options.tree = {};
   options.options = {};
   // It is open for writing already.
@@ -67,15 +75,24 @@ SpeculationId EngineThread::speculation(const std::string& method) {
     }
   });
   const SpeculationId id = made.get_future().get();
-  speculations_.emplace(method, id);
+  speculations_.emplace(std::pair(tenant, name), id);
   return id;
+}
+
+std::unique_ptr<Engine> EngineThread::load(const EngineOptions& options) {
+  auto engine = std::make_unique<Engine>(options);
+  for (const auto& [tenant, own] : own_) {
+    const SpeculationId id = tenant.empty() ? SpeculationId{0} : engine->add_speculation(own);
+    speculations_.emplace(std::pair(tenant, own.method), id);
+  }
+  return engine;
 }
 
 void EngineThread::run(const EngineOptions& options,
                        const std::function<void(std::exception_ptr)>& on_ready) {
   std::unique_ptr<Engine> engine;
   try {
-    engine = std::make_unique<Engine>(options);
+    engine = load(options);
   } catch (...) {
     return on_ready(std::current_exception());
   }

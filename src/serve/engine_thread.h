@@ -12,10 +12,14 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <variant>
 #include <vector>
+
+#include "serve/latencies.h"
+#include "serve/tenants.h"
 
 namespace forerun {
 
@@ -27,12 +31,16 @@ class EngineThread {
   ~EngineThread() { stop(); }
 
   // Loads the model; `on_ready` is called when it is there, with nullptr, or with what went wrong.
-  void start(const EngineOptions& options, std::function<void(std::exception_ptr)> on_ready);
+  void start(const EngineOptions& options, const std::vector<Tenant>& tenants,
+             std::function<void(std::exception_ptr)> on_ready);
   // Ends what runs. No callback is called any more then.
   void stop();
 
   // nullptr: it is being loaded, or that failed, or it has ended.
   Engine* engine() { return engine_.load(); }
+
+  // Requests that are answered at once.
+  int n_parallel() const { return n_parallel_; }
 
   // The engine is there. Throws Error where the request makes no sense; `on_finished` is called once
   // otherwise.
@@ -44,12 +52,15 @@ class EngineThread {
   // Between two steps.
   void post(std::function<void(Engine&)> work);
 
-  // A way to speculate that differs from the engine's own in its method; made when it is first asked
-  // for. Throws Error where there is no such method.
-  SpeculationId speculation(const std::string& method);
+  // How to speculate for a tenant ("": everybody), by another method than the engine's own where one is
+  // named; made when that is first asked for. Throws Error where there is no such method.
+  SpeculationId speculation(const std::string& tenant, const std::optional<std::string>& method);
+
+  const Latencies& latencies() const { return latencies_; }
 
  private:
   void run(const EngineOptions& options, const std::function<void(std::exception_ptr)>& on_ready);
+  std::unique_ptr<Engine> load(const EngineOptions& options);
   void finish(Engine& engine, RequestId request);
   void do_posted(Engine& engine);
 
@@ -58,9 +69,11 @@ class EngineThread {
   std::mutex mutex_;
   std::map<RequestId, OnFinished> callbacks_;
   std::vector<std::function<void(Engine&)>> posted_;
-  SpeculationOptions speculation_options_;
-  std::mutex speculations_mutex_;  // those who wait for one to be made
-  std::map<std::string, SpeculationId> speculations_;
+  Latencies latencies_;
+  int n_parallel_ = 1;
+  std::map<std::string, SpeculationOptions> own_;  // of each tenant
+  std::mutex speculations_mutex_;                  // those who wait for one to be made
+  std::map<std::pair<std::string, std::string>, SpeculationId> speculations_;  // by tenant and method
   std::jthread thread_;
 };
 

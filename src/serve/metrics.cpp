@@ -24,6 +24,17 @@ class MetricsText {
   void value(std::string_view name, std::string_view label, std::string_view of, double value) {
     fmt::format_to(std::back_inserter(text_), "{}{{{}=\"{}\"}} {}\n", name, label, of, value);
   }
+  void histogram(std::string_view name, std::string_view help, const Histogram& histogram) {
+    begin(name, help, "histogram");
+    const auto counts = histogram.cumulated();
+    for (size_t i = 0; i < counts.size(); ++i) {
+      const bool is_last = i == Histogram::kBounds.size();
+      value(fmt::format("{}_bucket", name), "le",
+            is_last ? "+Inf" : fmt::format("{}", Histogram::kBounds[i]), static_cast<double>(counts[i]));
+    }
+    fmt::format_to(std::back_inserter(text_), "{}_sum {}\n{}_count {}\n", name, histogram.sum(), name,
+                   counts.back());
+  }
   std::string take() { return std::move(text_); }
 
  private:
@@ -49,6 +60,7 @@ void add_llama(MetricsText& text, const EngineStatistics& s) {
   text.counter("llamacpp:tokens_predicted_total", "Number of generation tokens processed.",
                n(s.n_predicted_tokens));
   text.counter("llamacpp:tokens_predicted_seconds_total", "Predict process time", s.predicted_seconds);
+  text.counter("llamacpp:n_tokens_max", "Largest observed n_tokens.", s.n_longest);
   text.counter("llamacpp:n_decode_total", "Total number of llama_decode() calls", n(s.n_passes));
   text.gauge("llamacpp:n_busy_slots_per_decode", "Average number of busy slots per llama_decode() call",
              ratio(n(s.n_decoding), n(s.n_passes)));
@@ -100,6 +112,12 @@ HttpResponse show_metrics(const ModelContext& model) {
   const EngineStatistics statistics = model.engine.engine()->statistics();
   add_llama(text, statistics);
   add_forerun(text, statistics);
+  const Latencies& latencies = model.engine.latencies();
+  text.histogram("forerun:queue_seconds", "How long requests waited for their turn.", latencies.queue());
+  text.histogram("forerun:first_token_seconds", "How long requests waited for their first text.",
+                 latencies.first_token());
+  text.histogram("forerun:inter_token_seconds", "How long they waited for each further token.",
+                 latencies.inter_token());
   return {.body = text.take(),
           .content_type = "text/plain; version=0.0.4",
           .headers = {{"Process-Start-Time-Unix", std::to_string(model.created)}}};

@@ -23,6 +23,8 @@ struct ModelContext {
   std::vector<std::string> aliases;  // the first is its id
   int64_t created;                   // seconds since 1970
 
+  std::string tenant = {};  // whose request is answered; empty: everybody's
+
   const std::string& id() const { return aliases.front(); }
 };
 

@@ -16,7 +16,8 @@ class Server::Impl {
       : options(std::move(given)),
         app(options, engine),
         http(options.http, [this](const std::shared_ptr<Exchange>& exchange) { app.handle(exchange); }) {
-    engine.start(options.engine, [this](const std::exception_ptr& error) { on_loaded(error); });
+    engine.start(options.engine, options.tenants,
+                 [this](const std::exception_ptr& error) { on_loaded(error); });
   }
   // What the engine has to say goes to connections, and these cancel what they asked of it.
   ~Impl() { engine.stop(); }

@@ -55,6 +55,11 @@ Vocabulary::Vocabulary(std::shared_ptr<llama_model> model, const VocabularyFacts
   if (facts_.names_bos || trust_defaults) bos_ = optional_token(llama_vocab_bos(vocab_));
   if (facts_.names_eos || trust_defaults) eos_ = optional_token(llama_vocab_eos(vocab_));
   adds_bos_ = llama_vocab_get_add_bos(vocab_);
+  infill_tokens_ = {.prefix = optional_token(llama_vocab_fim_pre(vocab_)),
+                    .suffix = optional_token(llama_vocab_fim_suf(vocab_)),
+                    .middle = optional_token(llama_vocab_fim_mid(vocab_)),
+                    .project = optional_token(llama_vocab_fim_rep(vocab_)),
+                    .file = optional_token(llama_vocab_fim_sep(vocab_))};
   // libllama aborts when it shall add a token that there is not.
   if (adds_bos_ && !bos_) {
     fail(ErrorCode::kInvalidFile,

@@ -71,6 +71,7 @@ class Vocabulary {
   std::optional<TokenId> bos() const { return bos_; }  // begins a text
   std::optional<TokenId> eos() const { return eos_; }  // ends a text
   bool adds_bos() const { return adds_bos_; }          // tokenize() begins with bos()
+  const InfillTokens& infill_tokens() const { return infill_tokens_; }
   bool is_control(TokenId token) const;
   // The model has said all it wants to: the end of the text, of its turn, ...
   bool is_end_of_generation(TokenId token) const;
@@ -98,6 +99,7 @@ class Vocabulary {
   std::optional<TokenId> bos_;
   std::optional<TokenId> eos_;
   bool adds_bos_ = false;
+  InfillTokens infill_tokens_;
 };
 
 }  // namespace forerun

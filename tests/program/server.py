@@ -1,5 +1,6 @@
 """Runs `forerun serve`, for the tests beside this file."""
 
+import contextlib
 import http.client
 import json
 import re
@@ -14,12 +15,15 @@ from program import PROGRAM, QUICK
 class Server:
     """A server on a port of its own, from `with` on."""
 
+    flags = QUICK
+    timeout_s = 60
+
     def __init__(self, *arguments) -> None:
         self.arguments = [str(argument) for argument in arguments]
 
     def __enter__(self) -> "Server":
         self.log = tempfile.TemporaryFile("w+")
-        command = [PROGRAM, "serve", "--port", "0", *QUICK, *self.arguments]
+        command = [PROGRAM, "serve", "--port", "0", *self.flags, *self.arguments]
         self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
         for line in self.process.stderr:
             self.log.write(line)
@@ -46,7 +50,7 @@ class Server:
             raise
 
     def connect(self) -> http.client.HTTPConnection:
-        return http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        return http.client.HTTPConnection("127.0.0.1", self.port, timeout=self.timeout_s)
 
     def ask(self, method: str, path: str, body: object = None, headers: dict | None = None) -> tuple[int, object, dict]:
         """Status, body (read where it is JSON) and headers."""
@@ -70,13 +74,14 @@ class Server:
 
     def stream(self, path: str, body: dict) -> Iterator[dict]:
         """The events of a stream; "[DONE]" as it is."""
-        connection = self.connect()
-        connection.request("POST", path, json.dumps(body | {"stream": True}))
-        response = connection.getresponse()
-        if response.status != 200:
-            raise AssertionError(f"{path}: {response.status} {response.read()!r}")
-        for line in response:
-            if line.startswith(b"data: "):
-                data = line[6:].strip()
-                yield data.decode() if data == b"[DONE]" else json.loads(data)
-        connection.close()
+        with contextlib.closing(self.connect()) as connection:
+            connection.request("POST", path, json.dumps(body | {"stream": True}))
+            response = connection.getresponse()
+            if response.status != 200:
+                raise AssertionError(f"{path}: {response.status} {response.read()!r}")
+            # Its socket is the response's own where the server closes the connection.
+            with response:
+                for line in response:
+                    if line.startswith(b"data: "):
+                        data = line[6:].strip()
+                        yield data.decode() if data == b"[DONE]" else json.loads(data)

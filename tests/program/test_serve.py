@@ -2,9 +2,11 @@
 
 import json
 import socket
+import tempfile
 import threading
 import time
 import unittest
+from pathlib import Path
 
 from program import QUICK, model, run
 from server import Server
@@ -106,6 +108,31 @@ class ServeTest(unittest.TestCase):
         plain = self.server.post("/completion", GREEDY | {"grammar": grammar, "speculative": False})
         self.assertEqual(plain["content"], drafted["content"])
 
+    def test_what_a_grammar_forces_may_be_drafted(self):
+        grammar = 'root ::= "{\\"the_name_of_the_river\\":\\"" [A-Z] [a-z]* "\\"}"'
+        drafted = self.server.post("/completion", GREEDY | {"grammar": grammar})
+        plain = self.server.post("/completion", GREEDY | {"grammar": grammar, "speculative": False})
+        self.assertEqual(plain["content"], drafted["content"])
+        self.assertTrue(set(drafted["origins"]) <= {None, "input", "grammar"})
+
+    def test_how_far_a_prompt_is_read(self):
+        request = {"prompt": "a b c d " * 40, "n_predict": 4, "stream": True, "return_progress": True,
+                   "timings_per_token": True, "cache_prompt": False}  # fmt: skip
+        events = list(self.server.stream("/completion", request))
+        told = [event["prompt_progress"] for event in events if "prompt_progress" in event]
+        self.assertEqual((told[0]["processed"], told[0]["cache"]), (0, 0))
+        self.assertEqual(told[-1]["processed"], told[-1]["total"])
+        times = [event["timings"] for event in events if event.get("tokens")]
+        self.assertEqual(times[-1]["predicted_n"], 4)
+        chat = CHAT | {"stream": True, "return_progress": True}
+        self.assertTrue(any("prompt_progress" in event for event in self.server.stream("/v1/chat/completions", chat)))
+
+    def test_probabilities_of_draws(self):
+        request = GREEDY | {"temperature": 1, "seed": 1, "n_predict": 4, "n_probs": 3, "post_sampling_probs": True}
+        for token in self.server.post("/completion", request)["completion_probabilities"]:
+            self.assertGreater(token["prob"], 0)
+            self.assertLessEqual(sum(other["prob"] for other in token["top_probs"]), 1.0001)
+
     def test_stops(self):
         whole = self.server.post("/completion", GREEDY)["content"]
         word = whole.split()[5]
@@ -164,11 +191,14 @@ class ServeTest(unittest.TestCase):
         for path, body in {
             "/completion": [b"", b"{", b"[]", b'{"prompt": 3.5}', b'{"prompt": "x", "temperature": "hot"}',
                             b'{"prompt": "x", "n_predict": 1e99}', b'{"prompt": [1, 2, 100000000]}',
-                            b'{"prompt": "\xff"}', b"[" * 100_000, b'{"prompt": "x", "grammar": "root ::= ("}'],
+                            b'{"prompt": "\xff"}', b"[" * 100_000, b'{"prompt": "x", "grammar": "root ::= ("}',
+                            b'{"prompt": "x", "grammar": "root ::= ' + b"(" * 100_000 + b'"}'],
             "/v1/chat/completions": [b"{}", b'{"messages": []}', b'{"messages": [3]}', b'{"messages": [{"role": 3}]}',
                                      b'{"messages": [{"role": "user", "content": 3}]}'],
             "/tokenize": [b"{}", b'{"content": 3}'],
-            "/detokenize": [b'{"tokens": ["x"]}', b'{"tokens": [-5]}'],
+            "/detokenize": [b'{"tokens": ["x"]}', b'{"tokens": [-5]}', b'{"tokens": [4294967297]}'],
+            "/v1/messages": [b'{"max_tokens": 1, "messages": [{"role": "user", "content": "x"}],'
+                             b' "thinking": {"type": "enabled"}, "chat_template_kwargs": 3}'],
         }.items():  # fmt: skip
             for one in body:
                 status, answer, _ = self.server.ask("POST", path, one)
@@ -178,7 +208,8 @@ class ServeTest(unittest.TestCase):
         self.assertEqual((status, answer["error"]["type"]), (400, "exceed_context_size_error"))
         self.assertEqual(answer["error"]["n_ctx"], 1024)
         self.assertEqual(self.server.ask("GET", "/nothing")[0], 404)
-        self.assertEqual(self.server.ask("GET", "/completion")[0], 405)
+        status, _, headers = self.server.ask("GET", "/completion")
+        self.assertEqual((status, headers["Allow"]), (405, "POST, OPTIONS"))
 
     def test_bytes_that_are_no_requests(self):
         for data in (b"\0" * 64, b"GET / HTTP/9.9\r\n\r\n", b"X" * 200_000, b"GET /" + b"a" * 200_000 + b" HTTP/1.1\r\n\r\n",
@@ -213,6 +244,28 @@ class ServeTest(unittest.TestCase):
             time.sleep(0.01)
         self.assertEqual(n_busy(), 0)
 
+    def test_half_a_request_is_forgotten_when_its_client_leaves(self):
+        begin = time.monotonic()
+        for data in (b"POST /completion HTTP/1.1\r\nContent-", b"POST /completion HTTP/1.1\r\nContent-Length: 9\r\n\r\n{"):
+            with socket.create_connection(("127.0.0.1", self.server.port), timeout=30) as connection:
+                connection.sendall(data)
+                connection.shutdown(socket.SHUT_WR)
+                self.assertEqual(connection.recv(4096), b"")
+        self.assertLess(time.monotonic() - begin, 20)
+
+    def test_what_was_answered_is_not_kept(self):
+        def rss_mb() -> float:
+            with open(f"/proc/{self.server.process.pid}/statm") as file:
+                return int(file.read().split()[1]) * 4096 / 1e6
+
+        request = GREEDY | {"n_predict": 1, "ignored": "x" * 200_000}
+        for _ in range(20):
+            self.server.post("/completion", request)
+        before = rss_mb()
+        for _ in range(200):
+            self.server.post("/completion", request)
+        self.assertLess(rss_mb() - before, 20)
+
     def test_requests_one_after_the_other_on_a_connection(self):
         connection = self.server.connect()
         for _ in range(3):
@@ -241,10 +294,35 @@ class OtherServersTest(unittest.TestCase):
             for headers in ({"Authorization": "Bearer wrong"}, {"X-Api-Key": ""}, {"Authorization": "secret"}):
                 status, answer, _ = server.ask("GET", "/v1/models", headers=headers)
                 self.assertEqual((status, answer["error"]["type"]), (401, "authentication_error"))
+            status, answer, headers = server.ask("POST", "/v1/messages", {})
+            self.assertEqual((status, answer["type"], headers["WWW-Authenticate"]), (401, "error", "Bearer"))
             for origin, is_allowed in {"http://localhost:3000": True, "http://localhost.evil.com": False}.items():
                 status, _, headers = server.ask("OPTIONS", "/completion", headers={"Origin": origin})
                 self.assertEqual(status, 200)
                 self.assertEqual(headers.get("Access-Control-Allow-Origin"), origin if is_allowed else None)
+
+    def test_tenants_share_no_datastore(self):
+        with tempfile.TemporaryDirectory() as folder:
+            tenants = Path(folder) / "tenants.json"
+            tenants.write_text(json.dumps({
+                "a": {"keys": ["of a"], "live_datastore": "a.store"}, "b": {"keys": ["of b"], "live_datastore": "b.store"},
+                "c": {"keys": ["of c"]},
+            }))  # fmt: skip
+            with Server("-m", SMOLLM2, "-c", 512, "--tenants", tenants, "--spec", "sssd", "--tree", "own") as server:
+
+                def origins(key: str) -> set:
+                    request = GREEDY | {"n_predict": 48, "cache_prompt": False}
+                    status, answer, _ = server.ask("POST", "/completion", request, {"X-Api-Key": key})
+                    self.assertEqual(status, 200)
+                    return set(answer["origins"])
+
+                self.assertNotIn("datastore", origins("of a"))
+                self.assertIn("datastore", origins("of a"))
+                self.assertNotIn("datastore", origins("of b"))
+                for _ in range(2):
+                    self.assertNotIn("datastore", origins("of c"))
+                self.assertEqual(server.ask("GET", "/v1/models", headers={"X-Api-Key": "of d"})[0], 401)
+            self.assertEqual({path.name for path in Path(folder).iterdir()}, {"tenants.json", "a.store", "b.store"})
 
     def test_those_past_the_queue_are_sent_away(self):
         with Server("-m", SMOLLM2, "-c", 1024, "--parallel", 1, "--max-waiting", 2) as server:

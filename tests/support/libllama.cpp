@@ -18,6 +18,8 @@ LibLlama::LibLlama(const std::filesystem::path& path, const Options& options) : 
   params.n_ctx = static_cast<uint32_t>(options.n_ctx);
   params.n_batch = static_cast<uint32_t>(options.max_rows);
   params.n_ubatch = static_cast<uint32_t>(options.max_rows);
+  params.embeddings = options.embeds;
+  if (options.embeds) params.pooling_type = LLAMA_POOLING_TYPE_NONE;
   params.n_threads = options.n_threads;
   params.n_threads_batch = options.n_threads;
   context_.reset(llama_init_from_model(model_.get(), params));
@@ -47,6 +49,23 @@ std::vector<float> LibLlama::read(std::span<const TokenId> tokens, size_t n_logi
   }
   llama_batch_free(batch);
   return logits;
+}
+
+std::vector<float> LibLlama::embed(std::span<const TokenId> tokens) {
+  CHECK(options_.embeds && static_cast<int>(tokens.size()) <= options_.max_rows);
+  forget();
+  std::vector<llama_token> ids;
+  for (const TokenId token : tokens) ids.push_back(to_int(token));
+  CHECK(llama_decode(context_.get(),
+                     llama_batch_get_one(ids.data(), static_cast<int32_t>(ids.size()))) == 0);
+  std::vector<float> vectors;
+  const int n_embd = llama_model_n_embd(model_.get());
+  for (size_t i = 0; i < tokens.size(); ++i) {
+    const float* row = llama_get_embeddings_ith(context_.get(), static_cast<int32_t>(i));
+    CHECK(row != nullptr);
+    vectors.insert(vectors.end(), row, row + n_embd);
+  }
+  return vectors;
 }
 
 void LibLlama::forget() {

@@ -20,6 +20,7 @@ class LibLlama {
     int n_ctx = 1024;
     int n_threads = 1;
     int max_rows = 512;
+    bool embeds = false;  // embed() instead of read()
   };
   LibLlama(const std::filesystem::path& path, const Options& options);
   explicit LibLlama(const std::filesystem::path& path) : LibLlama(path, Options{}) {}
@@ -27,6 +28,8 @@ class LibLlama {
   // Reads tokens behind what was read before, max_rows at a time, and returns the
   // logits behind the last `n_logits` of them, one after the other.
   std::vector<float> read(std::span<const TokenId> tokens, size_t n_logits);
+  // The vectors of all tokens of a text, at most max_rows, one after the other.
+  std::vector<float> embed(std::span<const TokenId> tokens);
   void forget();  // starts a new text
 
   size_t n_vocab() const;

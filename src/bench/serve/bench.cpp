@@ -3,13 +3,10 @@
 #include <algorithm>
 #include <memory>
 
+#include "core/median.h"
+
 namespace forerun {
 namespace {
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values.empty() ? 0 : values[values.size() / 2];
-}
 
 // So many of them, from the beginning again where they do not suffice.
 std::vector<std::string> taken(const std::vector<std::string>& bodies, size_t first, size_t n) {

@@ -30,7 +30,7 @@ nlohmann::ordered_json AnswerError::json() const {
 }
 
 HttpResponse AnswerError::response() const {
-  return error_response(status, message, type, more);
+  return wrapped_error(status, json());
 }
 
 AnswerError answer_error(const std::exception_ptr& error) {

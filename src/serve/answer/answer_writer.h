@@ -21,7 +21,9 @@ struct AnswerPart {
         tokens(chunk.tokens.begin(), chunk.tokens.end()),
         ends(chunk.ends.begin(), chunk.ends.end()),
         origins(chunk.origins.begin(), chunk.origins.end()),
-        logprobs(chunk.logprobs.begin(), chunk.logprobs.end()) {}
+        logprobs(chunk.logprobs.begin(), chunk.logprobs.end()),
+        timings(chunk.timings),
+        speculation(chunk.speculation) {}
 
   // Of each token.
   std::vector<std::string_view> texts() const {
@@ -39,6 +41,8 @@ struct AnswerPart {
   std::vector<size_t> ends;  // per token: where its text ends in `text`
   std::vector<std::optional<DraftSource>> origins;
   std::vector<TokenLogprobs> logprobs;
+  Timings timings;  // until now, as this
+  SpeculationStatistics speculation;
 };
 
 class AnswerWriter {
@@ -47,6 +51,9 @@ class AnswerWriter {
 
   // Whether parts are wanted; else there is only the whole of each choice.
   virtual bool streams() const = 0;
+  // Whether it is to be told how far prompts are read, before any part.
+  virtual bool wants_progress() const { return false; }
+  virtual void progress(int /*choice*/, const PromptProgress& /*progress*/) {}
   virtual void part(int choice, const AnswerPart& part) = 0;
   virtual void finished(int choice, const Generation& generation) = 0;
   // All choices are finished: the last that is called.

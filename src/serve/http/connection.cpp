@@ -124,6 +124,8 @@ class Connection {
         }
         if (!error) continue;
       }
+      // What came before the client left is no whole request.
+      if (shared_->is_closed) co_return false;
       const bool wants_to_hear = parser.is_header_done() && !was_asked_to_go_on &&
                                  parser.get()[http::field::expect] == "100-continue";
       if (wants_to_hear) {
@@ -136,7 +138,6 @@ class Connection {
         if (has_begun) co_await refuse(408, "the rest of the request did not come in time");
         co_return false;
       }
-      if (shared_->is_closed && shared_->buffer.size() == 0) co_return false;
     }
   }
 

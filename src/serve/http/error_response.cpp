@@ -17,14 +17,10 @@ std::string_view error_type(int status) {
 }
 
 HttpResponse error_response(int status, const std::string& message) {
-  return error_response(status, message, std::string(error_type(status)),
-                        nlohmann::ordered_json::object());
+  return wrapped_error(status, {{"code", status}, {"message", message}, {"type", error_type(status)}});
 }
 
-HttpResponse error_response(int status, const std::string& message, const std::string& type,
-                            const nlohmann::ordered_json& more) {
-  nlohmann::ordered_json error = {{"code", status}, {"message", message}, {"type", type}};
-  error.update(more);
+HttpResponse wrapped_error(int status, const nlohmann::ordered_json& error) {
   const nlohmann::ordered_json body = {{"error", error}};
   return {.status = status,
           .body = body.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace)};

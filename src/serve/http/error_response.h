@@ -14,7 +14,7 @@ std::string_view error_type(int status);
 
 // {"error": {"code": ..., "message": ..., "type": ...}}
 HttpResponse error_response(int status, const std::string& message);
-HttpResponse error_response(int status, const std::string& message, const std::string& type,
-                            const nlohmann::ordered_json& more);
+// The same around an error that says more.
+HttpResponse wrapped_error(int status, const nlohmann::ordered_json& error);
 
 }  // namespace forerun

@@ -17,7 +17,7 @@ void Exchange::add_output(std::string_view bytes) {
 
 void Exchange::respond(HttpResponse response) {
   CHECK(state_ == State::kWaits);
-  state_ = State::kFinished;
+  set_finished();
   const bool has_body = request_.method != "HEAD";
   const std::string first_lines = head(response, /*is_chunked=*/false);
   add_output(has_body ? first_lines + response.body : first_lines);
@@ -41,8 +41,14 @@ void Exchange::write(std::string_view part) {
 
 void Exchange::finish() {
   CHECK(state_ == State::kStreams);
-  state_ = State::kFinished;
+  set_finished();
   add_output("0\r\n\r\n");
+}
+
+void Exchange::set_finished() {
+  state_ = State::kFinished;
+  // There is nothing to cancel any more, and what it holds may hold this.
+  gone_callback_ = {};
 }
 
 void Exchange::on_gone(std::function<void()> callback) {

@@ -62,6 +62,7 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
  private:
   enum class State { kWaits, kStreams, kFinished };
   void add_output(std::string_view bytes);
+  void set_finished();
   std::string head(HttpResponse& response, bool is_chunked) const;
 
   HttpRequest request_;

@@ -85,21 +85,21 @@ class BiasReader {
     } else if (bias != Json(false)) {
       fail_form();
     }
-    for (const int32_t id : ids(token)) {
+    for (const int64_t id : ids(token)) {
       if (id < 0 || id >= tokenizer_.n_tokens()) continue;  // as other servers have it
-      biases_.emplace_back(TokenId{id}, value);
+      biases_.emplace_back(TokenId{static_cast<int32_t>(id)}, value);
     }
   }
 
   // A token's number, that number as a text, or a text of several tokens.
-  std::vector<int32_t> ids(const Json& token) const {
-    if (token.is_number_integer()) return {token.get<int32_t>()};
+  std::vector<int64_t> ids(const Json& token) const {
+    if (token.is_number_integer()) return {token.get<int64_t>()};
     if (!token.is_string()) fail_form();
     const auto text = token.get<std::string>();
-    int32_t id = 0;
+    int64_t id = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), id);
     if (error == std::errc() && end == text.data() + text.size()) return {id};
-    std::vector<int32_t> result;
+    std::vector<int64_t> result;
     for (const TokenId one : tokenizer_.tokenize(text, {.add_special = false}))
       result.push_back(to_int(one));
     return result;
@@ -179,13 +179,12 @@ std::vector<TokenId> read_prediction(const Json& request, const Tokenizer& token
   return tokenizer.tokenize(text, {.add_special = false});
 }
 
-int read_max_tokens(const Json& request, int most) {
+int read_max_tokens(const Json& request, int unless_said) {
   std::optional<int> wanted;
   for (const char* name : {"max_completion_tokens", "max_tokens", "n_predict"}) {
     if (!wanted) wanted = int_field(request, name, -1);
   }
-  if (!wanted || *wanted < 0) return most;
-  return most < 0 ? *wanted : std::min(*wanted, most);
+  return wanted.value_or(unless_said);
 }
 
 // With the tokens that end a text where they are to be ignored. null is minus infinity.
@@ -226,7 +225,8 @@ AnswerFields read_answer_fields(const Json& request, const AnswerDefaults& defau
   fields.returns_progress = bool_field(request, "return_progress").value_or(false);
   fields.is_verbose = bool_field(request, "verbose").value_or(false);
   fields.caches_prompt = bool_field(request, "cache_prompt").value_or(true);
-  fields.post_sampling_probs = bool_field(request, "post_sampling_probs").value_or(false);
+  fields.generation.sampling.logprobs_of_draws =
+      bool_field(request, "post_sampling_probs").value_or(false);
   fields.priority = int_field(request, "priority", -1000, 1000).value_or(0);
   fields.speculative = read_speculative(request);
   fields.prediction = read_prediction(request, tokenizer);
@@ -274,7 +274,7 @@ Json settings_json(const AnswerFields& fields, uint64_t seed, const Tokenizer& t
           {"n_probs", sampling.n_logprobs.value_or(0)},
           {"samplers", Json::array({"penalties", "top_k", "top_p", "min_p", "temperature"})},
           {"timings_per_token", fields.times_each},
-          {"post_sampling_probs", fields.post_sampling_probs}};
+          {"post_sampling_probs", generation.sampling.logprobs_of_draws}};
 }
 
 }  // namespace forerun

@@ -29,7 +29,6 @@ struct AnswerFields {
   bool returns_progress = false;  // of reading the prompt
   bool is_verbose = false;
   bool caches_prompt = true;
-  bool post_sampling_probs = false;
   int priority = 0;
   // How to speculate: nothing said; not at all; by a method's name; with so many tokens at most.
   struct Speculative {

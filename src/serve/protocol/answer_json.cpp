@@ -8,14 +8,26 @@
 
 namespace forerun {
 
-Json answer_timings(const Generation& generation) {
-  Json timings = timings_json(generation);
-  if (generation.speculation.total().n_drafted == 0) {
-    timings.erase("draft_n");
-    timings.erase("draft_n_accepted");
+Json answer_timings(const Timings& timings, const SpeculationStatistics& speculation) {
+  Json json = timings_json(timings, speculation);
+  if (speculation.total().n_drafted == 0) {
+    json.erase("draft_n");
+    json.erase("draft_n_accepted");
   }
-  timings["passes"] = generation.speculation.n_steps + (generation.tokens.empty() ? 0 : 1);
-  return timings;
+  json["passes"] = speculation.n_steps + (timings.n_predicted > 0 ? 1 : 0);
+  return json;
+}
+
+void add_progress(const PromptProgress& progress, const AnswerFields& fields, Json& event) {
+  event["prompt_progress"] = {{"total", progress.n_prompt},
+                              {"cache", progress.n_cached},
+                              {"processed", progress.n_read},
+                              {"time_ms", progress.ms}};
+  if (!fields.times_each) return;
+  event["timings"] = answer_timings({.n_cached = progress.n_cached,
+                                     .n_prompt = progress.n_read - progress.n_cached,
+                                     .prompt_ms = progress.ms},
+                                    {});
 }
 
 void Usage::add(const Generation& generation, size_t n_prompt_tokens) {
@@ -42,6 +54,12 @@ Json origins_json(std::span<const std::optional<DraftSource>> origins) {
   Json result = Json::array();
   for (const auto& origin : origins) result.push_back(origin ? Json(to_string(*origin)) : Json(nullptr));
   return result;
+}
+
+std::string text_with_names(std::span<const TokenId> tokens, const Tokenizer& tokenizer) {
+  std::string text;
+  for (const TokenId token : tokens) text += tokenizer.piece(token);
+  return text;
 }
 
 std::string finish_reason(StopReason reason) {

@@ -8,12 +8,18 @@
 #include <span>
 #include <string>
 
+#include "serve/protocol/answer_fields.h"
 #include "serve/protocol/json_fields.h"
 
 namespace forerun {
 
 // With llama-server's names, and `passes`: how often the model was run for the answer.
-Json answer_timings(const Generation& generation);
+Json answer_timings(const Timings& timings, const SpeculationStatistics& speculation);
+inline Json answer_timings(const Generation& generation) {
+  return answer_timings(generation.timings, generation.speculation);
+}
+// How far the prompt is read, in an event of a stream.
+void add_progress(const PromptProgress& progress, const AnswerFields& fields, Json& event);
 
 // OpenAI's: prompt_tokens, completion_tokens, ...
 struct Usage {
@@ -26,8 +32,11 @@ struct Usage {
   Json json() const;
 };
 
-// Where each token came from: "input", "datastore", "guess", "model", or null: it was not drafted.
+// Where each token came from: "input", "datastore", ..., or null: it was not drafted.
 Json origins_json(std::span<const std::optional<DraftSource>> origins);
+
+// Of tokens, control tokens by their names.
+std::string text_with_names(std::span<const TokenId> tokens, const Tokenizer& tokenizer);
 
 // "stop" or "length".
 std::string finish_reason(StopReason reason);

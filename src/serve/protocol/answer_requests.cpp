@@ -19,12 +19,11 @@ std::vector<Request> answer_requests(const ModelContext& model,
       request.prediction = fields.prediction;
       request.may_reuse = fields.caches_prompt;
       request.max_draft = fields.speculative.max_draft;
-      if (const auto& method = fields.speculative.method) {
-        if (*method == "none") {
-          request.max_draft = 0;
-        } else {
-          request.speculation = model.engine.speculation(*method);
-        }
+      const auto& method = fields.speculative.method;
+      if (method == "none") {
+        request.max_draft = 0;
+      } else {
+        request.speculation = model.engine.speculation(model.tenant, method);
       }
       requests.push_back(std::move(request));
     }

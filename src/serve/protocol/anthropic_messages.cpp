@@ -4,12 +4,11 @@
 #include <utility>
 
 #include "core/error.h"
-#include "serve/answer/answer_job.h"
 #include "serve/answer/event_writer.h"
+#include "serve/http/error_response.h"
 #include "serve/protocol/answer_json.h"
-#include "serve/protocol/answer_requests.h"
 #include "serve/protocol/anthropic_request.h"
-#include "serve/protocol/chat_prompt.h"
+#include "serve/protocol/chat_answer.h"
 #include "serve/protocol/chat_text.h"
 
 namespace forerun {
@@ -193,20 +192,21 @@ void in_form(const std::shared_ptr<Exchange>& exchange, const Work& work) {
 
 }  // namespace
 
+HttpResponse anthropic_error(int status, const std::string& message) {
+  const AnswerError error{.status = status, .type = std::string(error_type(status)), .message = message};
+  return {.status = status, .body = to_text(failure_json(error))};
+}
+
 void answer_anthropic_messages(const std::shared_ptr<Exchange>& exchange, const ModelContext& model) {
   in_form(exchange, [&](const Json& body) {
     if (find_field(body, "max_tokens") == nullptr) {
       fail(ErrorCode::kInvalidArgument, "\"max_tokens\" is missing: how long the answer may be");
     }
-    const Json request = chat_request_of_anthropic(body);
-    PreparedChat chat = prepare_chat(request, model);
-    AnswerFields fields = read_answer_fields(request, model.options.answers, model.tokenizer);
-    fields.n_choices = 1;
-    add_chat_fields(chat.prompt, model.tokenizer, fields);
-    std::vector<Request> requests = answer_requests(model, {chat.tokens}, fields);
-    AnswerJob::start(
-        exchange, model.engine, std::move(requests),
-        std::make_unique<AnthropicWriter>(exchange, model, fields.streams, std::move(chat)));
+    answer_chat(exchange, model, chat_request_of_anthropic(body),
+                [&](PreparedChat chat, const AnswerFields& fields) {
+                  return std::make_unique<AnthropicWriter>(exchange, model, fields.streams,
+                                                           std::move(chat));
+                });
   });
 }
 

@@ -132,6 +132,7 @@ Json chat_request_of_anthropic(const Json& request) {
     chat.erase(name);
   }
   chat["messages"] = messages_of(request);
+  chat["n"] = 1;  // answers have one choice
   if (const Json* stops = array_field(request, "stop_sequences")) chat["stop"] = *stops;
   if (const Json* tools = array_field(request, "tools")) chat["tools"] = tools_of(*tools);
   if (const Json* choice = object_field(request, "tool_choice")) {
@@ -140,6 +141,7 @@ Json chat_request_of_anthropic(const Json& request) {
       chat["parallel_tool_calls"] = false;
   }
   if (const Json* thinking = object_field(request, "thinking")) {
+    object_field(request, "chat_template_kwargs");  // an object, or absent
     chat["chat_template_kwargs"]["enable_thinking"] = string_field(*thinking, "type") == "enabled";
   }
   return chat;

@@ -58,7 +58,7 @@ bool continues_last(const Json& request, bool adds_generation_prompt) {
   return wanted.value_or(ends_so && adds_generation_prompt);
 }
 
-ChatRequest read_chat_request(const Json& request, bool separates_thoughts) {
+ChatRequest read_chat_request(const Json& request, const ServeOptions& options) {
   check_messages(request);
   const bool adds_generation_prompt = bool_field(request, "add_generation_prompt").value_or(true);
   Json tools = Json::array();
@@ -69,12 +69,13 @@ ChatRequest read_chat_request(const Json& request, bool separates_thoughts) {
   chat.parallel_tool_calls = bool_field(request, "parallel_tool_calls").value_or(false);
   chat.adds_generation_prompt = adds_generation_prompt;
   chat.continues_last_message = continues_last(request, adds_generation_prompt);
-  chat.separates_thoughts = separates_thoughts;
+  chat.separates_thoughts = options.separates_thoughts;
+  chat.thinks = options.thinks;
   if (const auto format = string_field(request, "reasoning_format"))
     chat.separates_thoughts = *format != "none";
   if (const Json* arguments = object_field(request, "chat_template_kwargs")) {
     for (const auto& [name, value] : arguments->items()) chat.arguments[name] = to_text(value);
-    chat.thinks = bool_field(*arguments, "enable_thinking").value_or(true);
+    chat.thinks = bool_field(*arguments, "enable_thinking").value_or(options.thinks);
   }
   const ResponseFormat format = read_response_format(request);
   chat.json_schema = format.schema;
@@ -94,16 +95,16 @@ std::string escaped(const std::string& text) {
 
 void add_triggers(const ChatPrompt& prompt, Grammar& grammar) {
   using Kind = ChatPrompt::Trigger::Kind;
-  std::string anywhere;
+  // They are searched for anywhere. A pattern must not describe the text around them as well: matching
+  // it would take as much of the stack as the answer is long.
   for (const ChatPrompt::Trigger& trigger : prompt.triggers) {
     switch (trigger.kind) {
       case Kind::kToken: grammar.trigger_tokens.push_back(TokenId{trigger.token}); break;
-      case Kind::kWord: anywhere += (anywhere.empty() ? "" : "|") + escaped(trigger.value); break;
-      case Kind::kPattern: anywhere += (anywhere.empty() ? "" : "|") + trigger.value; break;
+      case Kind::kWord: grammar.trigger_patterns.push_back(escaped(trigger.value)); break;
+      case Kind::kPattern: grammar.trigger_patterns.push_back(trigger.value); break;
       case Kind::kPatternFull: grammar.trigger_patterns.push_back("^" + trigger.value + "$"); break;
     }
   }
-  if (!anywhere.empty()) grammar.trigger_patterns.push_back("^[\\s\\S]*?(" + anywhere + ")[\\s\\S]*");
 }
 
 std::vector<TokenId> prefix_tokens(const std::string& prefix, const Tokenizer& tokenizer) {
@@ -119,8 +120,15 @@ std::vector<TokenId> prefix_tokens(const std::string& prefix, const Tokenizer& t
 }  // namespace
 
 PreparedChat prepare_chat(const Json& request, const ModelContext& model) {
+  const ChatRequest chat = read_chat_request(request, model.options);
   PreparedChat prepared;
-  prepared.prompt = model.chat.apply(read_chat_request(request, model.options.separates_thoughts));
+  prepared.prompt = model.chat.apply(chat);
+  if (chat.tool_choice == "required" && prepared.prompt.grammar.empty()) {
+    fail(ErrorCode::kInvalidArgument,
+         "\"tool_choice\" asks for a call, but there are no tools, or the model's chat template knows "
+         "none: "
+         "start the server with one that does (--chat-template-file)");
+  }
   prepared.tokens = model.tokenizer.tokenize_rendered(prepared.prompt.text);
   return prepared;
 }

@@ -11,9 +11,9 @@ class ContextError : public Error {
  public:
   ContextError(int n_prompt, int n_context)
       : Error(ErrorCode::kContextFull,
-              "the prompt has " + std::to_string(n_prompt) + " tokens but the context holds " +
-                  std::to_string(n_context) +
-                  ": send a shorter one, or start the server with a larger one (-c)"),
+              "the prompt has " + std::to_string(n_prompt) +
+                  " tokens and exceeds the available context size of " + std::to_string(n_context) +
+                  ": send a shorter one, or start the server with a larger context (-c)"),
         n_prompt_(n_prompt),
         n_context_(n_context) {}
   int n_prompt() const { return n_prompt_; }

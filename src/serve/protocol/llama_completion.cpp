@@ -1,6 +1,7 @@
 #include "serve/protocol/llama_completion.h"
 
 #include "api/generation_json.h"
+#include "core/error.h"
 #include "serve/answer/answer_job.h"
 #include "serve/answer/event_writer.h"
 #include "serve/protocol/answer_fields.h"
@@ -53,6 +54,19 @@ class LlamaCompletionWriter final : public EventWriter {
 
   bool streams() const override { return fields_.streams; }
 
+  bool wants_progress() const override { return fields_.streams && fields_.returns_progress; }
+  void progress(int choice, const PromptProgress& progress) override {
+    Json event = {{"index", choice},
+                  {"content", ""},
+                  {"tokens", Json::array()},
+                  {"stop", false},
+                  {"id_slot", choice},
+                  {"tokens_predicted", 0},
+                  {"tokens_evaluated", prompt_of(choice).size()}};
+    add_progress(progress, fields_, event);
+    send_event(event);
+  }
+
   // An event for each token where its probabilities are wanted, else one for what a pass gave.
   void part(int choice, const AnswerPart& part) override {
     if (!fields_.generation.sampling.n_logprobs) {
@@ -92,9 +106,15 @@ class LlamaCompletionWriter final : public EventWriter {
                   {"tokens_evaluated", prompt_of(choice).size()},
                   {"origins", origins_json(of(part.origins))}};
     if (!part.logprobs.empty()) {
-      event["completion_probabilities"] = logprobs_json(of(part.logprobs), model_.tokenizer);
+      event["completion_probabilities"] = probabilities(of(part.logprobs));
     }
+    if (fields_.times_each) event["timings"] = answer_timings(part.timings, part.speculation);
     send_event(event);
+  }
+
+  Json probabilities(std::span<const TokenLogprobs> logprobs) const {
+    return fields_.generation.sampling.logprobs_of_draws ? draws_json(logprobs, model_.tokenizer)
+                                                         : logprobs_json(logprobs, model_.tokenizer);
   }
 
   const std::vector<TokenId>& prompt_of(int choice) const {
@@ -104,8 +124,6 @@ class LlamaCompletionWriter final : public EventWriter {
   Json whole(int choice, const Generation& generation) const {
     const std::vector<TokenId>& prompt = prompt_of(choice);
     const bool returns_tokens = fields_.returns_tokens;
-    std::string prompt_text;
-    for (const TokenId token : prompt) prompt_text += model_.tokenizer.piece(token);
     Json result = {{"index", choice},
                    {"content", generation.text},
                    {"tokens", returns_tokens ? Json(token_numbers(generation.tokens)) : Json::array()},
@@ -115,7 +133,7 @@ class LlamaCompletionWriter final : public EventWriter {
                    {"tokens_predicted", generation.timings.n_predicted},
                    {"tokens_evaluated", prompt.size()},
                    {"generation_settings", settings_json(fields_, generation.seed, model_.tokenizer)},
-                   {"prompt", prompt_text},
+                   {"prompt", text_with_names(prompt, model_.tokenizer)},
                    {"has_new_line", generation.text.find('\n') != std::string::npos},
                    {"truncated", generation.stop_reason == StopReason::kContextFull},
                    {"stop_type", stop_type(generation.stop_reason)},
@@ -124,7 +142,7 @@ class LlamaCompletionWriter final : public EventWriter {
                    {"timings", answer_timings(generation)},
                    {"origins", origins_json(generation.origins)}};
     if (!generation.logprobs.empty() && !fields_.streams) {
-      result["completion_probabilities"] = logprobs_json(generation.logprobs, model_.tokenizer);
+      result["completion_probabilities"] = probabilities(generation.logprobs);
     }
     return result;
   }
@@ -138,15 +156,20 @@ class LlamaCompletionWriter final : public EventWriter {
 
 }  // namespace
 
+void answer_llama_prompts(const std::shared_ptr<Exchange>& exchange, const ModelContext& model,
+                          const AnswerFields& fields, const PromptField& prompts) {
+  std::vector<Request> requests = answer_requests(model, prompts.prompts, fields);
+  AnswerJob::start(exchange, model.engine, std::move(requests),
+                   std::make_unique<LlamaCompletionWriter>(exchange, model, fields, prompts));
+}
+
 void answer_llama_completion(const std::shared_ptr<Exchange>& exchange, const ModelContext& model) {
   const Json body = parse_object(exchange->request().body);
   const Json* prompt = find_field(body, "prompt");
   if (prompt == nullptr) fail(ErrorCode::kInvalidArgument, "\"prompt\" is missing");
   const PromptField prompts = read_prompt_field(*prompt, model.tokenizer);
   const AnswerFields fields = read_answer_fields(body, model.options.answers, model.tokenizer);
-  std::vector<Request> requests = answer_requests(model, prompts.prompts, fields);
-  AnswerJob::start(exchange, model.engine, std::move(requests),
-                   std::make_unique<LlamaCompletionWriter>(exchange, model, fields, prompts));
+  answer_llama_prompts(exchange, model, fields, prompts);
 }
 
 }  // namespace forerun

@@ -2,11 +2,9 @@
 
 #include "api/generation_json.h"
 #include "core/error.h"
-#include "serve/answer/answer_job.h"
 #include "serve/answer/event_writer.h"
 #include "serve/protocol/answer_json.h"
-#include "serve/protocol/answer_requests.h"
-#include "serve/protocol/chat_prompt.h"
+#include "serve/protocol/chat_answer.h"
 #include "serve/protocol/chat_text.h"
 
 namespace forerun {
@@ -45,8 +43,19 @@ class OpenAiChatWriter final : public EventWriter {
 
   bool streams() const override { return fields_.streams; }
 
+  bool wants_progress() const override { return fields_.streams && fields_.returns_progress; }
+  void progress(int choice, const PromptProgress& progress) override {
+    begin(choice);
+    Json event = object("chat.completion.chunk");
+    event["choices"] =
+        Json::array({{{"index", choice}, {"delta", Json::object()}, {"finish_reason", nullptr}}});
+    add_progress(progress, fields_, event);
+    send_event(event);
+  }
+
   void part(int choice, const AnswerPart& part) override {
     begin(choice);
+    if (fields_.times_each) timings_ = answer_timings(part.timings, part.speculation);
     Choice& state = choices_[static_cast<size_t>(choice)];
     state.origins.insert(state.origins.end(), part.origins.begin(), part.origins.end());
     state.logprobs.insert(state.logprobs.end(), part.logprobs.begin(), part.logprobs.end());
@@ -91,7 +100,8 @@ class OpenAiChatWriter final : public EventWriter {
     }
     result["usage"] = usage_.json();
     result["timings"] = timings_;
-    if (fields_.is_verbose) result["__verbose"] = {{"prompt", chat_.prompt.text}};
+    if (fields_.is_verbose || model_.options.is_verbose)
+      result["__verbose"] = {{"prompt", text_with_names(chat_.tokens, model_.tokenizer)}};
     if (!fields_.streams) return respond(result);
     if (fields_.includes_usage) send_event(result);
     send_done();
@@ -129,6 +139,7 @@ class OpenAiChatWriter final : public EventWriter {
     }
     Json event = object("chat.completion.chunk");
     event["choices"] = Json::array({entry});
+    if (fields_.times_each && !says_who) event["timings"] = timings_;
     send_event(event);
   }
 
@@ -153,13 +164,10 @@ class OpenAiChatWriter final : public EventWriter {
 }  // namespace
 
 void answer_openai_chat(const std::shared_ptr<Exchange>& exchange, const ModelContext& model) {
-  const Json body = parse_object(exchange->request().body);
-  PreparedChat chat = prepare_chat(body, model);
-  AnswerFields fields = read_answer_fields(body, model.options.answers, model.tokenizer);
-  add_chat_fields(chat.prompt, model.tokenizer, fields);
-  std::vector<Request> requests = answer_requests(model, {chat.tokens}, fields);
-  AnswerJob::start(exchange, model.engine, std::move(requests),
-                   std::make_unique<OpenAiChatWriter>(exchange, model, fields, std::move(chat)));
+  answer_chat(exchange, model, parse_object(exchange->request().body),
+              [&](PreparedChat chat, const AnswerFields& fields) {
+                return std::make_unique<OpenAiChatWriter>(exchange, model, fields, std::move(chat));
+              });
 }
 
 HttpResponse count_chat_tokens(const HttpRequest& request, const ModelContext& model) {

@@ -23,11 +23,20 @@ class OpenAiCompletionWriter final : public EventWriter {
 
   bool streams() const override { return fields_.streams; }
 
+  bool wants_progress() const override { return fields_.streams && fields_.returns_progress; }
+  void progress(int choice, const PromptProgress& progress) override {
+    Json event = object();
+    event["choices"] = Json::array({choice_json(choice, "", {}, nullptr)});
+    add_progress(progress, fields_, event);
+    send_event(event);
+  }
+
   void part(int choice, const AnswerPart& part) override {
     Json entry = choice_json(choice, part.text, part.logprobs, nullptr);
     entry["origins"] = origins_json(part.origins);
     Json event = object();
     event["choices"] = Json::array({entry});
+    if (fields_.times_each) event["timings"] = answer_timings(part.timings, part.speculation);
     send_event(event);
   }
 

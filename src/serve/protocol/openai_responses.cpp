@@ -2,11 +2,9 @@
 
 #include <utility>
 
-#include "serve/answer/answer_job.h"
 #include "serve/answer/event_writer.h"
 #include "serve/protocol/answer_json.h"
-#include "serve/protocol/answer_requests.h"
-#include "serve/protocol/chat_prompt.h"
+#include "serve/protocol/chat_answer.h"
 #include "serve/protocol/chat_text.h"
 #include "serve/protocol/responses_request.h"
 
@@ -25,8 +23,17 @@ class ResponsesWriter final : public EventWriter {
 
   bool streams() const override { return fields_.streams; }
 
+  bool wants_progress() const override { return fields_.streams && fields_.returns_progress; }
+  void progress(int /*choice*/, const PromptProgress& progress) override {
+    begin();
+    Json fields = {{"response", response("in_progress")}};
+    add_progress(progress, fields_, fields);
+    send("response.in_progress", fields);
+  }
+
   void part(int /*choice*/, const AnswerPart& part) override {
     begin();
+    if (fields_.times_each) timings_ = answer_timings(part.timings, part.speculation);
     for (const ChatDelta& delta : text_.add(part.text)) send_delta(delta);
   }
 
@@ -208,7 +215,9 @@ class ResponsesWriter final : public EventWriter {
       case Kind::kCall: send_at("response.function_call_arguments.delta", {{"delta", more}}); break;
       case Kind::kMessage:
       case Kind::kNone:
-        send_at("response.output_text.delta", {{"delta", more}, {"logprobs", Json::array()}});
+        Json fields = {{"delta", more}, {"logprobs", Json::array()}};
+        if (fields_.times_each) fields["timings"] = timings_;
+        send_at("response.output_text.delta", fields);
         break;
     }
   }
@@ -232,14 +241,10 @@ class ResponsesWriter final : public EventWriter {
 }  // namespace
 
 void answer_openai_responses(const std::shared_ptr<Exchange>& exchange, const ModelContext& model) {
-  const Json request = chat_request_of_responses(parse_object(exchange->request().body));
-  PreparedChat chat = prepare_chat(request, model);
-  AnswerFields fields = read_answer_fields(request, model.options.answers, model.tokenizer);
-  fields.n_choices = 1;
-  add_chat_fields(chat.prompt, model.tokenizer, fields);
-  std::vector<Request> requests = answer_requests(model, {chat.tokens}, fields);
-  AnswerJob::start(exchange, model.engine, std::move(requests),
-                   std::make_unique<ResponsesWriter>(exchange, model, fields, std::move(chat)));
+  answer_chat(exchange, model, chat_request_of_responses(parse_object(exchange->request().body)),
+              [&](PreparedChat chat, const AnswerFields& fields) {
+                return std::make_unique<ResponsesWriter>(exchange, model, fields, std::move(chat));
+              });
 }
 
 HttpResponse count_responses_tokens(const HttpRequest& request, const ModelContext& model) {

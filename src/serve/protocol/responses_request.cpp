@@ -97,6 +97,7 @@ Json chat_request_of_responses(const Json& request) {
     chat.erase(name);
   }
   chat["messages"] = messages_of(request);
+  chat["n"] = 1;  // answers have one choice
   if (const Json* tools = array_field(request, "tools")) chat["tools"] = tools_of(*tools);
   if (const auto n = int_field(request, "max_output_tokens", 1)) chat["max_tokens"] = *n;
   if (const Json* text = object_field(request, "text")) {

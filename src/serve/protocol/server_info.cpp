@@ -1,5 +1,8 @@
 #include "serve/protocol/server_info.h"
 
+#include <fmt/format.h>
+#include <forerun/drafting_methods.h>
+
 #include "serve/protocol/answer_json.h"
 
 namespace forerun {
@@ -27,6 +30,9 @@ HttpResponse show_props(const ModelContext& model) {
   const auto piece = [&](const std::optional<TokenId>& token) {
     return token ? model.tokenizer.piece(*token) : std::string();
   };
+  Json methods = Json::array();
+  for (const DraftingMethod& method : drafting_methods())
+    methods.push_back({{"name", method.name}, {"summary", method.summary}});
   const Json props = {
       {"default_generation_settings", {{"n_ctx", model.n_context}, {"params", settings}}},
       {"total_slots", model.options.engine.n_parallel},
@@ -38,6 +44,7 @@ HttpResponse show_props(const ModelContext& model) {
       {"bos_token", piece(model.tokenizer.bos())},
       {"eos_token", piece(model.tokenizer.eos())},
       {"speculation", model.options.engine.speculation.method},
+      {"speculation_methods", methods},
       {"build_info", system_fingerprint()}};
   return {.body = to_text(props)};
 }

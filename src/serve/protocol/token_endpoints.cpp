@@ -41,7 +41,12 @@ HttpResponse detokenize(const HttpRequest& request, const ModelContext& model) {
   for (const Json& number : *numbers) {
     if (!number.is_number_integer())
       fail(ErrorCode::kInvalidArgument, "\"tokens\" must hold whole numbers");
-    tokens.push_back(TokenId{number.get<int32_t>()});
+    const auto id = number.get<int64_t>();
+    if (id < 0 || id >= model.tokenizer.n_tokens()) {
+      fail(ErrorCode::kInvalidArgument, "\"tokens\" has {}, but the vocabulary has 0 to {}", id,
+           model.tokenizer.n_tokens() - 1);
+    }
+    tokens.push_back(TokenId{static_cast<int32_t>(id)});
   }
   return {.body = to_text({{"content", model.tokenizer.detokenize(tokens)}})};
 }
