@@ -84,7 +84,7 @@ std::string without_preamble(std::string grammar) {
   const size_t root = grammar.find("\nroot ::= ");
   if (root == std::string::npos) return grammar;
   const size_t call = grammar.find("? tool-call", root);
-  if (call > grammar.find('\n', root + 1)) return grammar;
+  if (call == std::string::npos || call > grammar.find('\n', root + 1)) return grammar;
   const size_t before = grammar.rfind(' ', call) + 1;
   if (grammar.compare(before, 6, "until-") == 0) grammar.erase(before, call + 2 - before);
   return grammar;

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
@@ -85,6 +86,14 @@ ServeOptions options_of(const ServeFlags& flags) {
   options.answers.generation = generation_options(flags.generation);
   options.api_keys = keys_of(flags);
   if (!flags.tenants_file.empty()) options.tenants = read_tenants(flags.tenants_file);
+  for (const Tenant& tenant : options.tenants) {
+    for (const std::string& key : tenant.keys) {
+      if (std::find(options.api_keys.begin(), options.api_keys.end(), key) == options.api_keys.end())
+        continue;
+      fail(ErrorCode::kInvalidArgument, "a key of \"{}\" in {} is everybody's too (--api-key)",
+           tenant.name, flags.tenants_file);
+    }
+  }
   options.engine = engine_options(flags.model, flags.speculation.options());
   options.engine.n_parallel = flags.n_parallel;
   options.engine.n_cells = flags.n_cells;

@@ -117,6 +117,7 @@ TEST_F(GrammarTest, RefusesWhatWouldTakeTheStack) {
   };
   EXPECT_TRUE(allows(nested(150), "a"));
   EXPECT_THROW(start(nested(100000)), Error);
+  EXPECT_THROW(start("root ::= (#\r" + std::string(100000, '(')), Error) << "behind a comment";
   EXPECT_TRUE(allows("root ::= \"" + std::string(1000, '(') + "\"", std::string(1000, '(')));
   EXPECT_THROW(start("root ::= \"" + std::string(2000000, 'a') + "\""), Error);
   std::string chain = "root ::= r1\n";

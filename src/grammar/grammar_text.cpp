@@ -23,7 +23,7 @@ int depth_of(const std::string& text) {
     if (closing != 0) {
       if (c == '\\' && closing != '\n') {
         ++i;
-      } else if (c == closing) {
+      } else if (c == closing || (closing == '\n' && c == '\r')) {
         closing = 0;
       }
     } else if (c == '"') {

@@ -187,6 +187,7 @@ void CostPlanner::append(RequestPlan& request, std::span<const TokenId> tokens) 
     request.speed.add(n_tokens, n_plain);
     usual_speed_.add(n_tokens, n_plain);
     last_.n_tokens += n_tokens;
+    ++last_.n_planned;
     last_.n_from_stores += count_from_stores(request.proposed.tree, tokens);
   }
   acceptance_.observe(tokens, request.acceptance);
@@ -218,11 +219,13 @@ void CostPlanner::settle() {
     if (asks_stores_) {
       of_stores_.add(passes(search_seconds_), per_request(last_.n_from_stores));
     } else {
+      // Those that others planned for got a token each.
+      const int n_all = last_.n_tokens + last_.n_requests - last_.n_planned;
       of_texts_.add(passes(lookup_seconds_),
-                    per_request(last_.n_tokens) - passes(last_.seconds - lookup_seconds_));
+                    per_request(n_all) - passes(last_.seconds - lookup_seconds_));
     }
   }
-  last_.n_tokens = last_.n_from_stores = 0;
+  last_.n_tokens = last_.n_planned = last_.n_from_stores = 0;
   search_seconds_ = lookup_seconds_ = 0;
   asks_stores_ = of_stores_.wants_drafts();
   asks_texts_ = asks_stores_ || of_texts_.wants_drafts();

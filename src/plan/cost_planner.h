@@ -74,6 +74,7 @@ class CostPlanner final : public Planner {
     int n_requests = 0;
     int n_tokens = 0;
     int n_from_stores = 0;  // of these
+    int n_planned = 0;      // requests that got them
   };
   LastPass last_;
   void settle();

@@ -1,5 +1,7 @@
 #include "serve/engine_thread.h"
 
+#include <forerun/drafting_methods.h>
+
 #include <chrono>
 #include <future>
 #include <utility>
@@ -37,11 +39,17 @@ void EngineThread::stop() {
 }
 
 RequestId EngineThread::submit(Request request, OnFinished on_finished) {
-  // The request may be over before it has its callback, so that this is locked as a whole.
-  const std::scoped_lock lock(mutex_);
   latencies_.watch(request);
+  // Not locked: reading a long grammar must not keep the engine.
   const RequestId id = engine()->submit(std::move(request));
-  callbacks_.emplace(id, std::move(on_finished));
+  std::unique_lock lock(mutex_);
+  auto early = early_.extract(id);
+  if (early.empty()) {
+    callbacks_.emplace(id, std::move(on_finished));
+    return id;
+  }
+  lock.unlock();
+  on_finished(std::move(early.mapped()));
   return id;
 }
 
@@ -57,6 +65,8 @@ SpeculationId EngineThread::speculation(const std::string& tenant,
                                         const std::optional<std::string>& method) {
   SpeculationOptions options = own_.at(tenant);
   const std::string name = method.value_or(options.method);
+  if (name == options.method) return own_ids_.at(tenant);
+  drafting_method(name);  // there is one
   const std::scoped_lock lock(speculations_mutex_);
   const auto known = speculations_.find({tenant, name});
   if (known != speculations_.end()) return known->second;
@@ -82,8 +92,7 @@ SpeculationId EngineThread::speculation(const std::string& tenant,
 std::unique_ptr<Engine> EngineThread::load(const EngineOptions& options) {
   auto engine = std::make_unique<Engine>(options);
   for (const auto& [tenant, own] : own_) {
-    const SpeculationId id = tenant.empty() ? SpeculationId{0} : engine->add_speculation(own);
-    speculations_.emplace(std::pair(tenant, own.method), id);
+    own_ids_[tenant] = tenant.empty() ? SpeculationId{0} : engine->add_speculation(own);
   }
   return engine;
 }
@@ -124,18 +133,23 @@ void EngineThread::run(const EngineOptions& options,
 }
 
 void EngineThread::finish(Engine& engine, RequestId request) {
+  Result result;
+  try {
+    result = engine.take(request).value();
+  } catch (...) {
+    result = std::current_exception();
+  }
   OnFinished callback;
   {
     const std::scoped_lock lock(mutex_);
     auto node = callbacks_.extract(request);
-    if (!node.empty()) callback = std::move(node.mapped());
+    if (node.empty()) {
+      early_.emplace(request, std::move(result));
+      return;
+    }
+    callback = std::move(node.mapped());
   }
-  try {
-    Generation generation = engine.take(request).value();
-    if (callback) callback(std::move(generation));
-  } catch (...) {
-    if (callback) callback(std::current_exception());
-  }
+  callback(std::move(result));
 }
 
 void EngineThread::do_posted(Engine& engine) {

@@ -68,10 +68,12 @@ class EngineThread {
   std::atomic<Engine*> engine_ = nullptr;
   std::mutex mutex_;
   std::map<RequestId, OnFinished> callbacks_;
+  std::map<RequestId, Result> early_;  // of requests that were over before they had their callback
   std::vector<std::function<void(Engine&)>> posted_;
   Latencies latencies_;
   int n_parallel_ = 1;
   std::map<std::string, SpeculationOptions> own_;  // of each tenant
+  std::map<std::string, SpeculationId> own_ids_;   // the same, once the model is loaded
   std::mutex speculations_mutex_;                  // those who wait for one to be made
   std::map<std::pair<std::string, std::string>, SpeculationId> speculations_;  // by tenant and method
   std::jthread thread_;

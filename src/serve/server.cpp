@@ -27,8 +27,13 @@ class Server::Impl {
     boost::asio::post(http.context(), [this, error] {
       failure = error;
       if (error) return http.stop();
-      app.set_ready();
-      if (on_ready) on_ready();
+      try {
+        app.set_ready();
+        if (on_ready) on_ready();
+      } catch (...) {
+        failure = std::current_exception();
+        http.stop();
+      }
     });
   }
 

@@ -30,12 +30,16 @@ Tenant read_tenant(const std::string& name, const Json& fields, const std::files
       fail(ErrorCode::kInvalidArgument, "there is no field \"{}\"", field);
     }
   }
+  if (name.empty()) fail(ErrorCode::kInvalidArgument, "a tenant needs a name");
   Tenant tenant{.name = name, .keys = texts_of(fields, "keys")};
   if (tenant.keys.empty()) fail(ErrorCode::kInvalidArgument, "\"keys\" must have a key at least");
   for (const std::string& path : texts_of(fields, "datastores")) {
     tenant.datastores.push_back(folder / path);
   }
-  if (const auto live = string_field(fields, "live_datastore")) tenant.live_datastore = folder / *live;
+  if (const auto live = string_field(fields, "live_datastore")) {
+    if (live->empty()) fail(ErrorCode::kInvalidArgument, "\"live_datastore\" is empty: leave it out");
+    tenant.live_datastore = folder / *live;
+  }
   return tenant;
 }
 
@@ -62,6 +66,7 @@ std::vector<Tenant> read_tenants(const std::filesystem::path& path) {
         fail(ErrorCode::kInvalidArgument, "another one has the same live datastore");
       }
     }
+    if (tenants.empty()) fail(ErrorCode::kInvalidArgument, "there is no tenant");
   } catch (const Error& error) {
     fail(ErrorCode::kInvalidArgument, "{}{}: {}", path.string(), at, error.what());
   }

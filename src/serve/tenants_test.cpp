@@ -37,6 +37,9 @@ TEST(TenantsTest, WhatMakesNoSenseIsAnErrorThatNamesIt) {
     return "";
   };
   EXPECT_NE(error_of("[]"), "");
+  EXPECT_NE(error_of("{}"), "") << "whoever names a file wants keys to be asked for";
+  EXPECT_NE(error_of(R"({"": {"keys": ["1"]}})"), "");
+  EXPECT_NE(error_of(R"({"a": {"keys": ["1"], "live_datastore": ""}})"), "");
   EXPECT_NE(error_of("{").find("tenants.json"), std::string::npos);
   EXPECT_NE(error_of(R"({"ann": {}})").find("\"ann\""), std::string::npos);
   EXPECT_NE(error_of(R"({"ann": {"keys": [1]}})"), "");

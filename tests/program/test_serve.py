@@ -308,10 +308,11 @@ class OtherServersTest(unittest.TestCase):
                 "a": {"keys": ["of a"], "live_datastore": "a.store"}, "b": {"keys": ["of b"], "live_datastore": "b.store"},
                 "c": {"keys": ["of c"]},
             }))  # fmt: skip
-            with Server("-m", SMOLLM2, "-c", 512, "--tenants", tenants, "--spec", "sssd", "--tree", "own") as server:
+            flags = ["--tenants", tenants, "--api-key", "of all", "--live-datastore", Path(folder) / "all.store"]
+            with Server("-m", SMOLLM2, "-c", 512, *flags, "--spec", "sssd", "--tree", "own") as server:
 
-                def origins(key: str) -> set:
-                    request = GREEDY | {"n_predict": 48, "cache_prompt": False}
+                def origins(key: str, **more) -> set:
+                    request = GREEDY | {"n_predict": 48, "cache_prompt": False} | more
                     status, answer, _ = server.ask("POST", "/completion", request, {"X-Api-Key": key})
                     self.assertEqual(status, 200)
                     return set(answer["origins"])
@@ -321,8 +322,11 @@ class OtherServersTest(unittest.TestCase):
                 self.assertNotIn("datastore", origins("of b"))
                 for _ in range(2):
                     self.assertNotIn("datastore", origins("of c"))
+                    self.assertNotIn("datastore", origins("of c", speculative="none"))
+                self.assertNotIn("datastore", origins("of all"))
+                self.assertIn("datastore", origins("of all"))
                 self.assertEqual(server.ask("GET", "/v1/models", headers={"X-Api-Key": "of d"})[0], 401)
-            self.assertEqual({path.name for path in Path(folder).iterdir()}, {"tenants.json", "a.store", "b.store"})
+            self.assertEqual({path.name for path in Path(folder).iterdir()}, {"tenants.json", "a.store", "b.store", "all.store"})
 
     def test_those_past_the_queue_are_sent_away(self):
         with Server("-m", SMOLLM2, "-c", 1024, "--parallel", 1, "--max-waiting", 2) as server:

@@ -20,11 +20,10 @@ std::vector<Request> answer_requests(const ModelContext& model,
       request.may_reuse = fields.caches_prompt;
       request.max_draft = fields.speculative.max_draft;
       const auto& method = fields.speculative.method;
-      if (method == "none") {
-        request.max_draft = 0;
-      } else {
-        request.speculation = model.engine.speculation(model.tenant, method);
-      }
+      const bool is_off = method == "none";
+      if (is_off) request.max_draft = 0;
+      // Also without drafts it says where the answer may be kept.
+      request.speculation = model.engine.speculation(model.tenant, is_off ? std::nullopt : method);
       requests.push_back(std::move(request));
     }
   }

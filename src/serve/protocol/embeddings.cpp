@@ -34,9 +34,14 @@ std::vector<std::vector<TokenId>> read_inputs(const Json& body, const char* name
   }
   auto inputs =
       read_prompt_field(*field, model.tokenizer, {.name = name, .may_be_empty = false}).prompts;
+  // Of all texts together where each token has a vector in the answer.
+  const bool counts_all = pooling_of(model) == Pooling::kNone;
+  size_t n_tokens = 0;
   for (const auto& input : inputs) {
-    const auto n_tokens = static_cast<int>(input.size());
-    if (n_tokens > model.n_context) throw ContextError(n_tokens, model.n_context);
+    n_tokens = input.size() + (counts_all ? n_tokens : 0);
+    if (n_tokens > static_cast<size_t>(model.n_context)) {
+      throw ContextError(static_cast<int>(n_tokens), model.n_context);
+    }
   }
   return inputs;
 }
