@@ -23,7 +23,8 @@ def pytest_configure(config) -> None:
 
 def pytest_collection_modifyitems(items) -> None:
     for item in items:
-        name = item.nodeid.split("/")[-1].removeprefix("test_").replace(".py::test_", "::")
+        file, test = item.nodeid.split("::", 1)  # what a test is called may have slashes, too
+        name = f"{Path(file).stem}::{test}".replace("test_", "", 1).replace("::test_", "::", 1)
         reason = "needs large models" if item.get_closest_marker("slow") else reason_to_skip(name)
         if reason:
             item.add_marker(pytest.mark.skip(reason=reason))
