@@ -7,6 +7,7 @@
 #include <cstdio>
 
 #include "cli/terminal/interrupt.h"
+#include "cli/terminal/progress.h"
 #include "core/error.h"
 #include "hub/pull.h"
 #include "text/printable.h"
@@ -15,13 +16,6 @@ namespace forerun {
 namespace {
 
 using namespace std::chrono_literals;
-
-std::string time_left(double seconds) {
-  const auto s = static_cast<int64_t>(seconds + 0.5);
-  if (s < 60) return fmt::format("{} s", s);
-  if (s < 3600) return fmt::format("{}:{:02} min", s / 60, s % 60);
-  return fmt::format("{}:{:02} h", s / 3600, s / 60 % 60);
-}
 
 // A line on a terminal's standard error, drawn over itself.
 class PullLine {
@@ -41,8 +35,9 @@ class PullLine {
     const double rate = seconds > 0 ? static_cast<double>(n_done - n_first_) / seconds : 0;
     const auto megabytes = [](int64_t n) { return static_cast<double>(n) / 1e6; };
     const std::string left =
-        rate > 0 ? fmt::format(", {} left", time_left(static_cast<double>(file.n_bytes - n_done) / rate))
-                 : "";
+        rate > 0
+            ? fmt::format(", {} left", time_in_words(static_cast<double>(file.n_bytes - n_done) / rate))
+            : "";
     fmt::print(stderr, "\r\033[K{} {:.0f} %: {:.1f} of {:.1f} MB, {:.1f} MB/s{}", printable(path_),
                100.0 * megabytes(n_done) / megabytes(file.n_bytes), megabytes(n_done),
                megabytes(file.n_bytes), rate / 1e6, left);

@@ -7,6 +7,9 @@
 
 namespace forerun {
 
+// "42 s", "3:07 min", "1:05 h".
+std::string time_in_words(double seconds);
+
 // Takes the line away at its end. Not thread-safe.
 class WorkProgress {
  public:
