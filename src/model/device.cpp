@@ -107,23 +107,10 @@ void Device::start_threads(const DeviceOptions& options) {
       options.n_threads > 0 ? options.n_threads : std::min(topology.n_cores, GGML_MAX_N_THREADS);
   if (!ggml_backend_is_cpu(backend_.get())) return;
 
-  ggml_threadpool_params params = ggml_threadpool_params_default(n_threads_);
-  const std::span<const int> cpus = topology.cpus;
-  if (options.pin_threads && static_cast<size_t>(n_threads_) <= cpus.size()) {
-    const auto ours = cpus.first(static_cast<size_t>(n_threads_));
-    // ggml cannot name CPUs beyond its mask; then none is pinned.
-    params.strict_cpu = *std::max_element(ours.begin(), ours.end()) < GGML_MAX_N_THREADS;
-    for (const int cpu : ours) {
-      if (params.strict_cpu) params.cpumask[cpu] = true;
-    }
+  if (options.pin_threads && static_cast<size_t>(n_threads_) <= topology.cpus.size()) {
+    cpus_.assign(topology.cpus.begin(), topology.cpus.begin() + n_threads_);
   }
-  threads_.reset(ggml_threadpool_new(&params));
-  ggml_backend_cpu_set_n_threads(backend_.get(), n_threads_);
-  ggml_backend_cpu_set_threadpool(backend_.get(), threads_.get());
-}
-
-void Device::ThreadPoolDeleter::operator()(ggml_threadpool* pool) const {
-  ggml_threadpool_free(pool);
+  workers_ = std::make_unique<WorkerPool>(n_threads_, cpus_);
 }
 
 std::vector<DeviceInfo> Device::list() {

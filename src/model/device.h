@@ -4,7 +4,7 @@
 // asks for what it needs (memory, a buffer for a weight, a graph computed, a tensor
 // read back) and gets what the device does best.
 //
-// The thread that opens a CPU device becomes the first worker of its thread pool
+// The thread that opens a CPU device becomes the first of its workers
 // and, when threads are pinned, is pinned with it; compute from that thread.
 // Not thread-safe.
 #pragma once
@@ -18,9 +18,8 @@
 #include <string>
 #include <vector>
 
+#include "model/cpu/worker_pool.h"
 #include "model/kernels/kernels.h"
-
-struct ggml_threadpool;
 
 namespace forerun {
 
@@ -64,9 +63,8 @@ class Device {
 
   const DeviceInfo& info() const { return info_; }
   int n_threads() const { return n_threads_; }
-
-  // The workers that compute, for others to compute with; nullptr on GPUs.
-  ggml_threadpool* thread_pool() const { return threads_.get(); }
+  // The CPU that each thread is bound to; empty: none is.
+  std::span<const int> cpus() const { return cpus_; }
   ggml_backend_dev_t raw() const { return device_; }
 
   // Whether tensors of this device can be read and written in place by the CPU.
@@ -90,6 +88,8 @@ class Device {
 
   // Computes and waits. Throws Error when the device fails.
   void compute(ggml_cgraph* graph);
+  // The same with our own kernels.
+  void compute(std::span<const CpuStep> steps) { workers_->run(steps); }
   // Starts copying to the device; `data` stays untouched until the next compute() returns.
   void upload(ggml_tensor* tensor, std::span<const std::byte> data);
   // A tensor's first `n` floats for the CPU to read: in place where it can, else copied into
@@ -101,17 +101,14 @@ class Device {
   void start_threads(const DeviceOptions& options);
   static void map_host_memory(DeviceMemory& memory, size_t n_bytes);
 
-  struct ThreadPoolDeleter {
-    void operator()(ggml_threadpool* pool) const;
-  };
-
   DeviceInfo info_;
   ggml_backend_dev_t device_ = nullptr;
   bool is_host_ = true;
   int n_threads_ = 1;
   const KernelSet* kernels_ = nullptr;
-  std::unique_ptr<ggml_threadpool, ThreadPoolDeleter> threads_;
-  ggml_backend_ptr backend_;  // after the threads it uses
+  std::vector<int> cpus_;
+  std::unique_ptr<WorkerPool> workers_;  // of a CPU
+  ggml_backend_ptr backend_;
 };
 
 }  // namespace forerun

@@ -171,7 +171,11 @@ const PassResult& Executor::forward(const Pass& wanted) {
   PassGraph& graph = graph_for(shape_of(pass));
   fill_inputs(pass, graph);
   input_memory_.upload(model_->device(), graph.n_input_bytes());
-  model_->device().compute(graph.graph());
+  if (model_->device().kernels() != nullptr) {
+    model_->device().compute(graph.steps());
+  } else {
+    model_->device().compute(graph.graph());
+  }
   collect(pass, graph, wanted.rows.size());
   return result_;
 }

@@ -131,4 +131,13 @@ ggml_tensor* GgmlGraphBuilder::head_product(ggml_tensor* states) {
   return linear(parts().weights.head, norm(states, parts().weights.output_norm));
 }
 
+ggml_tensor* GgmlGraphBuilder::soft_cap(ggml_tensor* logits, float cap) {
+  logits = ggml_scale(context(), logits, 1.0f / cap);
+  return ggml_scale(context(), ggml_tanh(context(), logits), cap);
+}
+
+ggml_tensor* GgmlGraphBuilder::copy_rows(ggml_tensor* states, ggml_tensor* rows) {
+  return rows == nullptr ? ggml_cont(context(), states) : ggml_get_rows(context(), states, rows);
+}
+
 }  // namespace forerun

@@ -60,11 +60,15 @@ class GraphBuilder {
                                   ggml_tensor* states) = 0;
   // Final norm and head: logits [n_vocab, rows of states].
   ggml_tensor* head(ggml_tensor* states);
+  // A copy of those rows of the states; nullptr: of all.
+  virtual ggml_tensor* copy_rows(ggml_tensor* states, ggml_tensor* rows) = 0;
 
   void expand(ggml_tensor* tensor) { ggml_build_forward_expand(parts_.graph, tensor); }
 
  protected:
   virtual ggml_tensor* head_product(ggml_tensor* states) = 0;
+  // cap * tanh(logits / cap)
+  virtual ggml_tensor* soft_cap(ggml_tensor* logits, float cap) = 0;
 
   ggml_context* context() const { return parts_.context; }
   const GraphParts& parts() const { return parts_; }

@@ -148,14 +148,13 @@ void PassGraph::build(const PassContext& pass) {
   }
   GraphBuilder& builder = *owned;
   const auto select = [&](ggml_tensor* states, ggml_tensor* rows) {
-    return rows == nullptr ? states : ggml_get_rows(context_.get(), states, rows);
+    return rows == nullptr ? states : builder.copy_rows(states, rows);
   };
-  // `rows`: of `states`; nullptr: all of them, and a copy even so, since the stream's own
-  // memory is reused.
+  // A copy even where all rows are wanted, since the stream's own memory is reused.
   const auto keep_hidden = [&](int boundary, ggml_tensor* states, ggml_tensor* rows) {
     for (const int wanted : hidden_at_) {
       if (wanted != boundary || shape_.n_hidden == 0) continue;
-      ggml_tensor* kept = rows != nullptr ? select(states, rows) : ggml_cont(context_.get(), states);
+      ggml_tensor* kept = builder.copy_rows(states, rows);
       ggml_set_output(kept);
       builder.expand(kept);
       hidden_.push_back(kept);
@@ -194,6 +193,7 @@ void PassGraph::build(const PassContext& pass) {
     ggml_set_output(logits_);
     builder.expand(logits_);
   }
+  if (model.device().kernels() != nullptr) steps_ = ops_.steps(graph_);
 }
 
 }  // namespace forerun

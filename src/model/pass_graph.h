@@ -66,6 +66,7 @@ class PassGraph {
 
   bool fits(const PassShape& shape) const;
   ggml_cgraph* graph() const { return graph_; }
+  std::span<const CpuStep> steps() const { return steps_; }  // of our own kernels; else none
   const PassInputs& inputs() const { return inputs_; }
   size_t n_input_bytes() const { return n_input_bytes_; }
   ggml_tensor* logits() const { return logits_; }  // [n_vocab, n_logits], or nullptr
@@ -81,6 +82,7 @@ class PassGraph {
   PassShape shape_;
   std::vector<int> hidden_at_;
   CpuOps ops_;  // of the graph's nodes
+  std::vector<CpuStep> steps_;
   ggml_context_ptr context_;
   ggml_cgraph* graph_ = nullptr;
   PassInputs inputs_;

@@ -1,6 +1,9 @@
 #include "support/failing_device.h"
 
-#include <ggml-backend.h>
+#include <span>
+
+#include "core/error.h"
+#include "model/cpu/worker_pool.h"
 
 namespace {
 
@@ -14,11 +17,16 @@ void forerun::test::fail_at_pass(int n) {
   n_passes = 0;
 }
 
-// The linker puts the first in the place of ggml's function, which is then the second (--wrap).
+// The linker puts the first in the place of WorkerPool::run(), which is then the second (--wrap).
 extern "C" {
-ggml_status __real_ggml_backend_graph_compute(ggml_backend_t backend, ggml_cgraph* graph);
-ggml_status __wrap_ggml_backend_graph_compute(ggml_backend_t backend, ggml_cgraph* graph) {
-  if (fail_at > 0 && ++n_passes >= fail_at) return GGML_STATUS_FAILED;
-  return __real_ggml_backend_graph_compute(backend, graph);
+using Steps = std::span<const forerun::CpuStep>;
+void __real__ZN7forerun10WorkerPool3runESt4spanIKNS_7CpuStepELm18446744073709551615EE(
+    forerun::WorkerPool* pool, Steps steps);
+void __wrap__ZN7forerun10WorkerPool3runESt4spanIKNS_7CpuStepELm18446744073709551615EE(
+    forerun::WorkerPool* pool, Steps steps) {
+  if (fail_at > 0 && ++n_passes >= fail_at) {
+    forerun::fail(forerun::ErrorCode::kUnsupported, "cpu failed to compute: the test wants it");
+  }
+  __real__ZN7forerun10WorkerPool3runESt4spanIKNS_7CpuStepELm18446744073709551615EE(pool, steps);
 }
 }

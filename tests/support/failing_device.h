@@ -1,6 +1,6 @@
 // Lets passes of the model fail as those of a device that breaks do.
 //
-// A test that links forerun_failing_device computes through this instead of ggml's function.
+// A test that links forerun_failing_device computes through this instead of WorkerPool::run().
 #pragma once
 
 namespace forerun::test {

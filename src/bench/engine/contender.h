@@ -33,8 +33,8 @@ class Contender {
 
 std::unique_ptr<Contender> make_forerun_contender(std::shared_ptr<const Model> model,
                                                   const ContenderOptions& options);
-// Computes with the device's thread pool: workers of two pools would wait for each
-// other's turn by spinning on the same CPUs.
+// Computes on the device's CPUs with threads of its own. They rest once keep() was called:
+// until then they would look for work on CPUs that the other engine needs.
 std::unique_ptr<Contender> make_libllama_contender(const ContenderOptions& options,
                                                    const Device& device);
 

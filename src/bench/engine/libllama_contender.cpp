@@ -1,6 +1,9 @@
+#include <ggml-cpu.h>
 #include <llama-cpp.h>
 #include <llama.h>
 
+#include <algorithm>
+#include <memory>
 #include <vector>
 
 #include "bench/engine/contender.h"
@@ -33,9 +36,7 @@ class LibllamaContender final : public Contender {
     context_.reset(llama_init_from_model(model_.get(), params));
     if (!context_)
       fail(ErrorCode::kOutOfMemory, "libllama cannot make a context: {}", log.first_error());
-    if (device.thread_pool() != nullptr) {
-      llama_attach_threadpool(context_.get(), device.thread_pool(), device.thread_pool());
-    }
+    if (device.is_host()) start_threads(device);
     n_vocab_ = llama_vocab_n_tokens(llama_model_get_vocab(model_.get()));
   }
 
@@ -57,9 +58,27 @@ class LibllamaContender final : public Contender {
       fail(ErrorCode::kUnsupported, "libllama cannot forget the end of this model\'s context");
     }
     n_tokens_ = n;
+    if (threads_) ggml_threadpool_pause(threads_.get());
   }
 
  private:
+  // On the same CPUs as ours.
+  void start_threads(const Device& device) {
+    ggml_threadpool_params params = ggml_threadpool_params_default(device.n_threads());
+    const auto has_place = [](int cpu) { return cpu < GGML_MAX_N_THREADS; };
+    params.strict_cpu =
+        !device.cpus().empty() && std::all_of(device.cpus().begin(), device.cpus().end(), has_place);
+    for (const int cpu : device.cpus()) {
+      if (params.strict_cpu) params.cpumask[cpu] = true;
+    }
+    threads_.reset(ggml_threadpool_new(&params));
+    llama_attach_threadpool(context_.get(), threads_.get(), threads_.get());
+  }
+
+  struct ThreadPoolDeleter {
+    void operator()(ggml_threadpool* pool) const { ggml_threadpool_free(pool); }
+  };
+  std::unique_ptr<ggml_threadpool, ThreadPoolDeleter> threads_;  // the context uses them
   llama_model_ptr model_;
   llama_context_ptr context_;
   int n_vocab_ = 0;

@@ -120,4 +120,16 @@ ggml_tensor* CpuGraphBuilder::head_product(ggml_tensor* states) {
   return multiply({parts().weights.head}, activations(parts().weights.output_norm, states));
 }
 
+ggml_tensor* CpuGraphBuilder::soft_cap(ggml_tensor* logits, float cap) {
+  return ops_.add(context(), soft_cap_op(cap), {GGML_TYPE_F32, logits->ne[0], logits->ne[1]}, {logits});
+}
+
+ggml_tensor* CpuGraphBuilder::copy_rows(ggml_tensor* states, ggml_tensor* rows) {
+  if (rows == nullptr) {
+    return ops_.add(context(), copy_rows_op(), {GGML_TYPE_F32, states->ne[0], states->ne[1]}, {states});
+  }
+  return ops_.add(context(), copy_rows_op(), {GGML_TYPE_F32, states->ne[0], rows->ne[0]},
+                  {states, rows});
+}
+
 }  // namespace forerun

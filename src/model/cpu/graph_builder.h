@@ -27,9 +27,11 @@ class CpuGraphBuilder final : public GraphBuilder {
   ggml_tensor* gated(const MlpWeights& mlp, ggml_tensor* states) override;
   ggml_tensor* contribute(const Linear& linear, ggml_tensor* x, const ggml_tensor* post_norm,
                           ggml_tensor* states) override;
+  ggml_tensor* copy_rows(ggml_tensor* states, ggml_tensor* rows) override;
 
  private:
   ggml_tensor* head_product(ggml_tensor* states) override;
+  ggml_tensor* soft_cap(ggml_tensor* logits, float cap) override;
   // Activations: see ActivationLayout.
   ggml_tensor* activations(const ggml_tensor* norm_weight, ggml_tensor* states);
   // The parts of a product that reads activations of n numbers, and its sources, to

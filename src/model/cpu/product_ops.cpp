@@ -2,7 +2,9 @@
 
 #include <ggml-cpu.h>
 
+#include <algorithm>
 #include <array>
+#include <cmath>
 
 #include "core/check.h"
 
@@ -99,6 +101,34 @@ void finish(const Linear& linear, Range outputs, float* y) {
   }
 }
 
+class CopyRowsOp final : public CpuOp {
+ public:
+  void run(ggml_tensor* dst, Worker worker) const override {
+    const ggml_tensor* chosen = dst->src[1];
+    const auto [first, end] = share_of(worker, dst->ne[1]);
+    for (int64_t row = first; row < end; ++row) {
+      const int64_t from = chosen == nullptr ? row : static_cast<const int32_t*>(chosen->data)[row];
+      std::copy_n(row_of<float>(dst->src[0], from), dst->ne[0], row_of<float>(dst, row));
+    }
+  }
+};
+
+class SoftCapOp final : public CpuOp {
+ public:
+  explicit SoftCapOp(float cap) : cap_(cap) {}
+
+  void run(ggml_tensor* dst, Worker worker) const override {
+    const auto [first, end] = share_of(worker, ggml_nelements(dst));
+    const auto* x = static_cast<const float*>(dst->src[0]->data);
+    auto* y = static_cast<float*>(dst->data);
+    for (int64_t i = first; i < end; ++i) y[i] = cap_ * std::tanh(x[i] * (1.0f / cap_));
+  }
+  bool takes_many_shares() const override { return true; }
+
+ private:
+  float cap_;
+};
+
 class ProductOp final : public CpuOp {
  public:
   ProductOp(const KernelSet& kernels, std::vector<ProductPart> parts, bool adds_residual)
@@ -122,6 +152,7 @@ class ProductOp final : public CpuOp {
       offset += part.linear.packed->n_out;
     }
   }
+  bool takes_many_shares() const override { return true; }
 
  private:
   void multiply(ggml_tensor* dst, const ProductPart& part, int64_t offset, Range tiles) const {
@@ -168,6 +199,7 @@ class GatedOp final : public CpuOp {
       }
     }
   }
+  bool takes_many_shares() const override { return true; }
 
  private:
   // Outputs and rows at a time: their gates and ups lie on the stack, in the first cache.
@@ -213,6 +245,14 @@ std::unique_ptr<CpuOp> convert_op(ActivationLayout layout, ggml_type type) {
 
 std::unique_ptr<CpuOp> norm_add_op(const KernelSet& kernels, const ggml_tensor* weight, float eps) {
   return std::make_unique<NormAddOp>(kernels, weight, eps);
+}
+
+std::unique_ptr<CpuOp> copy_rows_op() {
+  return std::make_unique<CopyRowsOp>();
+}
+
+std::unique_ptr<CpuOp> soft_cap_op(float cap) {
+  return std::make_unique<SoftCapOp>(cap);
 }
 
 std::unique_ptr<CpuOp> product_op(const KernelSet& kernels, std::vector<ProductPart> parts,

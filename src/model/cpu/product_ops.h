@@ -23,6 +23,12 @@ std::unique_ptr<CpuOp> convert_op(ActivationLayout layout, ggml_type type);
 // norm(x) * weight + residual; sources: x, residual.
 std::unique_ptr<CpuOp> norm_add_op(const KernelSet& kernels, const ggml_tensor* weight, float eps);
 
+// Rows of a source; which of them, I32, is the second source, if there is one.
+std::unique_ptr<CpuOp> copy_rows_op();
+
+// cap * tanh(x / cap)
+std::unique_ptr<CpuOp> soft_cap_op(float cap);
+
 // One matrix of a product and the source of the node that it is multiplied with: activations
 // (ActivationLayout), or what convert_op() makes of them.
 struct ProductPart {
