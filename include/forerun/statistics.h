@@ -62,10 +62,13 @@ struct EngineStatistics {
   int64_t n_prompt_tokens = 0;  // that were read
   int64_t n_cached_tokens = 0;  // that need not be
   int64_t n_predicted_tokens = 0;
-  int n_longest = 0;                  // tokens of the longest text, prompt included
-  double prompt_seconds = 0;          // passes that only read, and the share of those that do both
-  double predicted_seconds = 0;       // the rest
-  SpeculationStatistics speculation;  // of requests that are over
+  int n_longest = 0;             // tokens of the longest text, prompt included
+  double prompt_seconds = 0;     // passes that only read, and the share of those that do both
+  double predicted_seconds = 0;  // the rest
+  // By how much drafts shortened this: what as many tokens would have taken without them, by what
+  // passes cost, less what they took. Where drafts did not pay it falls.
+  double saved_seconds = 0;
+  SpeculationStatistics speculation;
 };
 
 }  // namespace forerun

@@ -31,7 +31,8 @@ struct ActiveRequest {
   Speculation speculation;
   std::unique_ptr<RequestPlan> plan;  // nullptr: no drafts
   bool is_cancelled = false;
-  Stopwatch phase;  // reading the prompt, answering
+  bool is_counted = false;  // among those that are over
+  Stopwatch phase;          // reading the prompt, answering
   DraftTree tree;
   int n_failed_drafts = 0;             // one after the other
   std::exception_ptr draft_failure{};  // what ended its drafts, until somebody says so

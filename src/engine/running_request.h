@@ -83,6 +83,7 @@ class RunningRequest final : public RequestView {
   // What a request learns and counts while it runs, for whoever runs it.
   SpeculationStatistics& speculation() { return result_.speculation; }
   Timings& timings() { return result_.timings; }
+  const Generation& result() const { return result_; }  // as far as it is known
   // What one pass drafted, for a benchmark that asks.
   void count_step(const DraftCounts& counts) {
     if (benchmark_ != nullptr) benchmark_->steps.push_back(counts);

@@ -112,7 +112,9 @@ StepResult Stepper::step() {
   if (has_work) {
     try {
       find_cells();
+      const Stopwatch watch;
       draft();
+      draft_seconds_ = watch.seconds();
       for (const auto& active : active_) warn_of_failed_drafts(*active);
       fill_pass();
       forward();
@@ -123,6 +125,7 @@ StepResult Stepper::step() {
     for_each_active([this](ActiveRequest& active) {
       if (active.n_rows > 0) advance(active);
     });
+    count_saved();
   }
   update_statistics();
   return {.has_computed = has_work, .finished = std::exchange(finished_, {})};
@@ -270,6 +273,7 @@ void Stepper::forward() {
 }
 
 void Stepper::watch_cost() {
+  plain_seconds_.reset();
   const auto n_rows = static_cast<int>(rows_.size());
   int n_context = 0, n_longest = 0, n_tree_rows = 0;
   for (const auto& active : active_) {
@@ -301,12 +305,23 @@ void Stepper::watch_cost() {
     return;
   }
   if (costs_ != nullptr && n_prompt_rows == 0) {
+    const int n_requests = pass_load_.n_decoding;
+    if (n_rows > n_requests) {
+      plain_seconds_ = costs_->pass(1, n_context / n_requests, n_requests) / n_requests;
+    }
     costs_->observe({.n_rows = n_rows,
                      .n_requests = pass_load_.n_decoding,
                      .n_context = n_context,
                      .seconds = pass_seconds_});
   }
   drafts_.observe(n_rows, n_context);
+}
+
+void Stepper::count_saved() {
+  double saved = -draft_seconds_;
+  if (plain_seconds_) saved += static_cast<double>(growth_.n_given()) * *plain_seconds_ - pass_seconds_;
+  const std::scoped_lock lock(mutex_);
+  statistics_.saved_seconds += saved;
 }
 
 void Stepper::forget_pass() {
@@ -327,7 +342,9 @@ void Stepper::advance(ActiveRequest& active) {
 // ---- The end ----
 
 void Stepper::end(ActiveRequest& active, RequestResult result) {
-  if (auto* generation = std::get_if<Generation>(&result)) {
+  auto* generation = std::get_if<Generation>(&result);
+  count_past(active, generation != nullptr ? *generation : active.request->result());
+  if (generation != nullptr) {
     Timings& timings = generation->timings;
     if (!active.request->answer().empty()) {
       timings.predicted_ms = active.phase.ms();
@@ -343,15 +360,19 @@ void Stepper::end(ActiveRequest& active, RequestResult result) {
         on_answer(active.request->prompt(), active.request->answer());
       }
     }
-    const std::scoped_lock lock(mutex_);
-    statistics_.speculation.add(generation->speculation);
-    statistics_.n_cached_tokens += timings.n_cached;
-    statistics_.n_predicted_tokens += timings.n_predicted;
   }
   release(active);
   finished_.push_back(active.id);
   const std::scoped_lock lock(mutex_);
   results_.emplace(active.id, std::move(result));
+}
+
+void Stepper::count_past(ActiveRequest& active, const Generation& result) {
+  if (std::exchange(active.is_counted, true)) return;
+  past_speculation_.add(result.speculation);
+  n_past_predicted_ += result.timings.n_predicted;
+  const std::scoped_lock lock(mutex_);
+  statistics_.n_cached_tokens += result.timings.n_cached;
 }
 
 void Stepper::release(ActiveRequest& active) {
@@ -386,8 +407,16 @@ void Stepper::warn_of_failed_drafts(ActiveRequest& active) {
 void Stepper::update_statistics() {
   const auto n_running = static_cast<int>(
       std::ranges::count_if(active_, [](const auto& active) { return active->slot != nullptr; }));
+  SpeculationStatistics speculation = past_speculation_;
+  int64_t n_predicted = n_past_predicted_;
+  for (const auto& active : active_) {
+    speculation.add(active->request->result().speculation);
+    n_predicted += active->request->result().timings.n_predicted;
+  }
   const KvCells& cells = executor_.cells();
   const std::scoped_lock lock(mutex_);
+  statistics_.speculation = std::move(speculation);
+  statistics_.n_predicted_tokens = n_predicted;
   statistics_.n_running = n_running;
   statistics_.n_waiting = static_cast<int>(active_.size()) - n_running;
   statistics_.n_cells = cells.n_cells();

@@ -112,8 +112,12 @@ class Stepper {
   void forget_pass();
   void advance(ActiveRequest& active);
   void watch_cost();
+  // All texts have grown by what the pass says.
+  void count_saved();
   // Throws, and changes nothing, where those throw who learn from an answer.
   void end(ActiveRequest& active, RequestResult result);
+  // Counts a request that ends among those that are over, once.
+  void count_past(ActiveRequest& active, const Generation& result);
   // What the request read stays in the cache, unless nobody is going to want it.
   void give_slot_back(ActiveRequest& active);
   // Gives back what the request has, which is over.
@@ -139,6 +143,12 @@ class Stepper {
   TextGrowth growth_;
   PassLoad pass_load_;
   double pass_seconds_ = 0;
+  double draft_seconds_ = 0;  // before it
+  // What each token would have cost without drafts, if the pass had some and nothing else.
+  std::optional<double> plain_seconds_;
+  // Of requests that are over.
+  SpeculationStatistics past_speculation_;
+  int64_t n_past_predicted_ = 0;
   double prompt_row_seconds_ = 0;  // of late; 0: not known
 };
 

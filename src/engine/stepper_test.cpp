@@ -355,5 +355,26 @@ TEST_F(StepperTest, FilledPassesVerifyChains) {
   }
 }
 
+TEST_F(StepperTest, CountsWhileRequestsRun) {
+  RememberingDrafter* drafter = nullptr;
+  const auto planner = remembering(4, &drafter);
+  drafter->answers[tokens("Hello")] = generate("Hello", greedy(20)).tokens;
+  start();
+  const RequestId id =
+      stepper_->submit({.prompt = tokens("Hello"), .options = greedy(20)}, {.planner = planner.get()});
+  int64_t n_predicted = 0, n_accepted = 0;
+  for (;;) {
+    stepper_->step();
+    const EngineStatistics now = stepper_->statistics();
+    EXPECT_GE(now.speculation.total().n_accepted, n_accepted);
+    n_accepted = now.speculation.total().n_accepted;
+    if (stepper_->take(id)) break;
+    EXPECT_GT(now.n_predicted_tokens, n_predicted) << "each pass gives a token at least";
+    n_predicted = now.n_predicted_tokens;
+  }
+  EXPECT_EQ(stepper_->statistics().n_predicted_tokens, 20);
+  EXPECT_GT(n_accepted, 0);
+}
+
 }  // namespace
 }  // namespace forerun

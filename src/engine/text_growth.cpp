@@ -141,6 +141,7 @@ std::optional<StopReason> TextGrowth::after_tree(ActiveRequest& active) {
   follow(active, path_.size());
   count(active);
   request.speculation().n_tokens += n_given;
+  n_given_ += n_given;
   request.speculation().sample_ms += watch.ms();
   tell(active, request.text().subspan(n_before));
   return reason;

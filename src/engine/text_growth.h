@@ -29,9 +29,13 @@ class TextGrowth {
   void begin(const PassResult& result, double seconds) {
     result_ = &result;
     seconds_ = seconds;
+    n_given_ = 0;
   }
   // For each request that had rows of it: why its answer ends here, if it does.
   std::optional<StopReason> grow(ActiveRequest& active);
+
+  // Tokens that the pass gave so far to answers that had begun.
+  int64_t n_given() const { return n_given_; }
 
   // Telling drafters what became of their drafts took so long, since it was asked last.
   double take_draft_seconds();
@@ -51,6 +55,7 @@ class TextGrowth {
   const PassResult* result_ = nullptr;
   double seconds_ = 0;
   double draft_seconds_ = 0;
+  int64_t n_given_ = 0;
 
   // Reused from pass to pass.
   std::vector<NodeId> path_;

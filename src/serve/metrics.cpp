@@ -98,6 +98,10 @@ void add_forerun(MetricsText& text, const EngineStatistics& s) {
     text.value("forerun:accepted_tokens_total", "source", to_string(static_cast<DraftSource>(i)),
                n(s.speculation.by_source[static_cast<size_t>(i)].n_accepted));
   }
+  text.gauge(
+      "forerun:saved_seconds",
+      "By how much drafts shortened the passes, by what plain ones cost; falls where they did not pay.",
+      s.saved_seconds);
   text.gauge("forerun:cells", "Tokens that the cache has room for.", s.n_cells);
   text.gauge("forerun:cells_used", "Of these, those that are used or kept.", s.n_cells_used);
   text.counter("forerun:rows_total", "Rows of all passes.", n(s.n_rows));

@@ -184,6 +184,7 @@ class ServeTest(unittest.TestCase):
         metrics = self.server.ask("GET", "/metrics")[1]
         self.assertRegex(metrics, r"(?m)^llamacpp:tokens_predicted_total \d+$")
         self.assertRegex(metrics, r'(?m)^forerun:accepted_tokens_total\{source="input"\} \d+$')
+        self.assertRegex(metrics, r"(?m)^forerun:saved_seconds -?[\d.e-]+$")
 
     # ---- What is wrong ----
 
