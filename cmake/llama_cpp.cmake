@@ -44,7 +44,6 @@ block()
   endif()
   set(LLAMA_BUILD_COMMON OFF)
   set(LLAMA_ALL_WARNINGS OFF)
-  # Our custom operations run in ggml's own thread pool; OpenMP would replace it.
   set(GGML_OPENMP OFF)
   set(GGML_CCACHE OFF)
   set(GGML_CUDA ${FORERUN_CUDA})
@@ -90,6 +89,9 @@ add_library(forerun_llama_chat STATIC EXCLUDE_FROM_ALL
   "${_common}/trie.cpp")
 target_link_libraries(forerun_llama_chat PUBLIC forerun_jinja llama)
 set_target_properties(forerun_llama_chat PROPERTIES POSITION_INDEPENDENT_CODE ON UNITY_BUILD OFF)
+foreach(target forerun_jinja forerun_llama_chat)
+  target_compile_options(${target} PRIVATE -include "${PROJECT_SOURCE_DIR}/cmake/localtime_per_thread.h")
+endforeach()
 
 # Headers of libllama's own.
 add_library(forerun_llama_internals INTERFACE)

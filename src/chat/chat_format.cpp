@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <exception>
-#include <mutex>
 #include <utility>
 
 #include "chat.h"
@@ -143,11 +142,7 @@ ChatPrompt ChatFormat::apply(const ChatRequest& request) const {
     try {
       common_chat_templates_inputs inputs = inputs_of(request);
       inputs.use_jinja = !templates_->is_builtin;
-      // It asks localtime() for the date, which has one result for all threads.
-      static std::mutex mutex;
-      std::unique_lock lock(mutex);
       const common_chat_params params = common_chat_templates_apply(templates_->templates.get(), inputs);
-      lock.unlock();
       prompt = {.text = params.prompt,
                 .stops = params.additional_stops,
                 .grammar = request.tool_choice == "required" ? without_preamble(params.grammar)

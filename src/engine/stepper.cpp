@@ -55,6 +55,7 @@ void Stepper::discard(RequestId request) {
   take_inbox();
   std::erase_if(active_, [&](const auto& active) {
     if (active->id != request) return false;
+    count_past(*active, active->request->result());
     release(*active);
     return true;
   });
@@ -114,7 +115,7 @@ StepResult Stepper::step() {
       find_cells();
       const Stopwatch watch;
       draft();
-      draft_seconds_ = watch.seconds();
+      draft_seconds_ += watch.seconds();
       for (const auto& active : active_) warn_of_failed_drafts(*active);
       fill_pass();
       forward();
@@ -274,6 +275,7 @@ void Stepper::forward() {
 
 void Stepper::watch_cost() {
   plain_seconds_.reset();
+  counts_saved_ = false;
   const auto n_rows = static_cast<int>(rows_.size());
   int n_context = 0, n_longest = 0, n_tree_rows = 0;
   for (const auto& active : active_) {
@@ -306,6 +308,7 @@ void Stepper::watch_cost() {
   }
   if (costs_ != nullptr && n_prompt_rows == 0) {
     const int n_requests = pass_load_.n_decoding;
+    counts_saved_ = true;
     if (n_rows > n_requests) {
       plain_seconds_ = costs_->pass(1, n_context / n_requests, n_requests) / n_requests;
     }
@@ -318,7 +321,9 @@ void Stepper::watch_cost() {
 }
 
 void Stepper::count_saved() {
-  double saved = -draft_seconds_;
+  const double draft_seconds = std::exchange(draft_seconds_, 0.0);
+  if (!counts_saved_) return;
+  double saved = -draft_seconds;
   if (plain_seconds_) saved += static_cast<double>(growth_.n_given()) * *plain_seconds_ - pass_seconds_;
   const std::scoped_lock lock(mutex_);
   statistics_.saved_seconds += saved;
@@ -332,7 +337,9 @@ void Stepper::forget_pass() {
 
 void Stepper::advance(ActiveRequest& active) {
   auto reason = growth_.grow(active);
-  drafts_.add_seconds(growth_.take_draft_seconds());
+  const double told_seconds = growth_.take_draft_seconds();
+  drafts_.add_seconds(told_seconds);
+  draft_seconds_ += told_seconds;
   warn_of_failed_drafts(active);
   const bool is_full = static_cast<int>(active.slot->text.size()) == options_.n_context;
   if (!reason && is_full) reason = StopReason::kContextFull;
@@ -343,7 +350,9 @@ void Stepper::advance(ActiveRequest& active) {
 
 void Stepper::end(ActiveRequest& active, RequestResult result) {
   auto* generation = std::get_if<Generation>(&result);
-  count_past(active, generation != nullptr ? *generation : active.request->result());
+  if (active.request != nullptr) {
+    count_past(active, generation != nullptr ? *generation : active.request->result());
+  }
   if (generation != nullptr) {
     Timings& timings = generation->timings;
     if (!active.request->answer().empty()) {

@@ -114,7 +114,7 @@ class Stepper {
   void watch_cost();
   // All texts have grown by what the pass says.
   void count_saved();
-  // Throws, and changes nothing, where those throw who learn from an answer.
+  // Throws, and nothing has ended, where those throw who learn from an answer.
   void end(ActiveRequest& active, RequestResult result);
   // Counts a request that ends among those that are over, once.
   void count_past(ActiveRequest& active, const Generation& result);
@@ -143,8 +143,10 @@ class Stepper {
   TextGrowth growth_;
   PassLoad pass_load_;
   double pass_seconds_ = 0;
-  double draft_seconds_ = 0;  // before it
-  // What each token would have cost without drafts, if the pass had some and nothing else.
+  double draft_seconds_ = 0;  // for it, and for what it taught
+  // Whether what drafts saved can be told of it: prompts take their own time.
+  bool counts_saved_ = false;
+  // What each token would have cost without drafts, if it has some.
   std::optional<double> plain_seconds_;
   // Of requests that are over.
   SpeculationStatistics past_speculation_;

@@ -3,6 +3,12 @@
 #include <pthread.h>
 #include <sched.h>
 
+#include <system_error>
+#include <utility>
+
+#include "core/cpu_topology.h"
+#include "core/error.h"
+
 namespace forerun {
 namespace {
 
@@ -43,16 +49,27 @@ WorkerPool::WorkerPool(int n_threads, std::span<const int> cpus)
     : n_threads_(n_threads), shares_(static_cast<size_t>(n_threads)) {
   for (Shares& shares : shares_) shares.taken = taken_of(open_ - 1, kShares);
   if (!cpus.empty()) bind_this_thread(cpus.front());
-  for (int thread = 1; thread < n_threads; ++thread) {
-    const int cpu = cpus.empty() ? -1 : cpus[static_cast<size_t>(thread)];
-    threads_.emplace_back([this, thread, cpu] {
-      if (cpu >= 0) bind_this_thread(cpu);
-      work(thread);
-    });
+  try {
+    for (int thread = 1; thread < n_threads; ++thread) {
+      const int cpu = cpus.empty() ? -1 : cpus[static_cast<size_t>(thread)];
+      threads_.emplace_back([this, thread, cpu] {
+        unpin_current_thread();  // what the caller is bound to
+        if (cpu >= 0) bind_this_thread(cpu);
+        work(thread);
+      });
+    }
+  } catch (const std::system_error&) {
+    stop();
+    fail(ErrorCode::kOutOfMemory, "the system does not allow {} threads: ask for fewer with -t",
+         n_threads);
   }
 }
 
 WorkerPool::~WorkerPool() {
+  stop();
+}
+
+void WorkerPool::stop() {
   is_stopping_ = true;
   ++end_;  // of a step that nobody computes
   end_.notify_all();
@@ -66,10 +83,13 @@ void WorkerPool::run(std::span<const CpuStep> steps) {
   steps_ = steps;
   first_ = open_.load(std::memory_order_relaxed);
   const StepNumber end = first_ + static_cast<StepNumber>(steps.size());
-  end_.store(end, std::memory_order_release);
+  // A wake-up looks whether somebody sleeps, which must not be before the store.
+  end_.store(end, std::memory_order_seq_cst);
   end_.notify_all();
   for (StepNumber step = first_; step != end; step = open_.load(std::memory_order_acquire))
     help(0, step);
+  const std::scoped_lock lock(mutex_);
+  if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
 }
 
 void WorkerPool::work(int thread) {
@@ -107,12 +127,17 @@ int WorkerPool::compute_shares(int owner, StepNumber step) {
   return n;
 }
 
-void WorkerPool::compute_share(int owner, int share, StepNumber step) const {
+void WorkerPool::compute_share(int owner, int share, StepNumber step) {
   const CpuStep& computed = steps_[step - first_];
-  if (computed.op->takes_many_shares()) {
-    computed.op->run(computed.dst, {.index = owner * kShares + share, .count = n_threads_ * kShares});
-  } else if (share == 0) {
-    computed.op->run(computed.dst, {.index = owner, .count = n_threads_});
+  try {
+    if (computed.op->takes_many_shares()) {
+      computed.op->run(computed.dst, {.index = owner * kShares + share, .count = n_threads_ * kShares});
+    } else if (share == 0) {
+      computed.op->run(computed.dst, {.index = owner, .count = n_threads_});
+    }
+  } catch (...) {
+    const std::scoped_lock lock(mutex_);
+    if (!failure_) failure_ = std::current_exception();
   }
 }
 
@@ -134,7 +159,7 @@ bool WorkerPool::take(Shares& shares, StepNumber step, int& share) {
 void WorkerPool::add_done(int n, StepNumber step) {
   if (n == 0 || n_done_.fetch_add(n, std::memory_order_acq_rel) + n < n_threads_ * kShares) return;
   n_done_.store(0, std::memory_order_relaxed);
-  open_.store(step + 1, std::memory_order_release);
+  open_.store(step + 1, std::memory_order_seq_cst);
   open_.notify_all();
 }
 

@@ -8,10 +8,11 @@
 // CPU is free for the thread that is waited for.
 #pragma once
 
-#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <exception>
+#include <mutex>
 #include <span>
 #include <thread>
 #include <vector>
@@ -22,13 +23,15 @@ namespace forerun {
 
 class WorkerPool {
  public:
-  // cpus: one to bind each thread to, or none. The caller becomes the first of the threads.
+  // cpus: one to bind each thread to, or none. The caller becomes the first of the threads. Throws Error
+  // where the system allows no more threads.
   WorkerPool(int n_threads, std::span<const int> cpus);
   ~WorkerPool();
   WorkerPool(const WorkerPool&) = delete;
   WorkerPool& operator=(const WorkerPool&) = delete;
 
   // Computes the steps one after the other, with the caller's help. Not from two threads at once.
+  // Throws what a share threw, once all are done with the rest.
   void run(std::span<const CpuStep> steps);
 
  private:
@@ -46,12 +49,13 @@ class WorkerPool {
     return static_cast<int32_t>(end_.load(std::memory_order_acquire) - step) > 0;
   }
   void work(int thread);
+  void stop();
   void help(int thread, StepNumber step);
   enum class Helped { kAsleep, kAll };
   // Computes what is left of the shares of others, or of one thread; how many.
   int compute_others(int thread, StepNumber step, Helped helped);
   int compute_shares(int owner, StepNumber step);
-  void compute_share(int owner, int share, StepNumber step) const;
+  void compute_share(int owner, int share, StepNumber step);
   static bool take(Shares& shares, StepNumber step, int& share);
   void add_done(int n, StepNumber step);
   // Returns when `number` is no longer `seen`.
@@ -66,6 +70,8 @@ class WorkerPool {
   alignas(64) std::atomic<StepNumber> end_ = 0;   // steps before it are there to compute
   alignas(64) std::atomic<int> n_asleep_ = 0;     // threads
   std::atomic<bool> is_stopping_ = false;
+  std::mutex mutex_;
+  std::exception_ptr failure_;      // of a share; guarded by the mutex
   std::span<const CpuStep> steps_;  // from the number first_ on; for those who took a share of one
   StepNumber first_ = 0;
   std::vector<std::jthread> threads_;

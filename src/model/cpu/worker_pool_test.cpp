@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <stdexcept>
 #include <vector>
 
 #include "model/cpu/op.h"
@@ -9,7 +10,7 @@
 namespace forerun {
 namespace {
 
-// Every share leaves its step's number where it belongs, if all of the step before is there.
+// Every share adds one where it belongs, if all of the step before is there.
 class CountingOp final : public CpuOp {
  public:
   CountingOp(std::vector<int>& numbers, int step, bool takes_many)
@@ -20,7 +21,7 @@ class CountingOp final : public CpuOp {
     const auto [first, end] = share_of(worker, n);
     for (int64_t i = first; i < end; ++i) {
       int& mine = numbers_[static_cast<size_t>(i)];
-      if (mine == step_ - 1) mine = step_;
+      mine += mine >= step_ - 1 ? 1 : 0;
     }
     if (worker.index == 0 && slow_) std::this_thread::sleep_for(std::chrono::microseconds(200));
   }
@@ -72,6 +73,28 @@ TEST(WorkerPool, SleepsBetweenPassesAndWakes) {
     Steps steps(5);
     pool.run(steps.steps);
     EXPECT_EQ(steps.numbers, std::vector<int>(1000, 5));
+  }
+}
+
+class ThrowingOp final : public CpuOp {
+ public:
+  void run(ggml_tensor*, Worker worker) const override {
+    if (worker.index == worker.count - 1) throw std::runtime_error("no");
+  }
+  bool takes_many_shares() const override { return true; }
+};
+
+TEST(WorkerPool, ThrowsWhatAShareThrewAndGoesOn) {
+  for (const int n_threads : {1, 2, 3}) {
+    WorkerPool pool(n_threads, {});
+    for (int pass = 0; pass < 20; ++pass) {
+      const ThrowingOp op;
+      const CpuStep step{.op = &op, .dst = nullptr};
+      EXPECT_THROW(pool.run({&step, 1}), std::runtime_error);
+      Steps steps(5);
+      pool.run(steps.steps);
+      EXPECT_EQ(steps.numbers, std::vector<int>(1000, 5));
+    }
   }
 }
 
