@@ -34,13 +34,15 @@ if(FORERUN_SANITIZE)
   endif()
 endif()
 
-# forerun_library(<folder> SOURCES ... [DEPENDS ...] [TESTS ...] [ARITHMETIC])
+# forerun_library(<folder> SOURCES ... [DEPENDS ...] [TESTS ...] [STATISTICS ...] [ARITHMETIC])
 #
 # TESTS are unit tests: no weights, a few seconds. They become one program,
 # <folder>_test, whose cases CTest lists under the label `unit`, or, where results may depend
 # on how it is compiled (ARITHMETIC), under `arithmetic-unit`: `ctest -L unit` runs both.
+# STATISTICS are tests that draw or search so much that they run in the optimised build alone, as
+# <folder>_statistics_test; what they call is called in TESTS too.
 function(forerun_library name)
-  cmake_parse_arguments(arg "ARITHMETIC" "" "SOURCES;DEPENDS;TESTS" ${ARGN})
+  cmake_parse_arguments(arg "ARITHMETIC" "" "SOURCES;DEPENDS;TESTS;STATISTICS" ${ARGN})
   add_library(forerun_${name} STATIC ${arg_SOURCES})
   target_link_libraries(forerun_${name} PUBLIC forerun_options ${arg_DEPENDS})
   set_target_properties(forerun_${name} PROPERTIES POSITION_INDEPENDENT_CODE ON)
@@ -50,6 +52,9 @@ function(forerun_library name)
       set(label arithmetic-unit)
     endif()
     forerun_test(${name}_test LABEL ${label} SOURCES ${arg_TESTS} DEPENDS forerun_${name})
+  endif()
+  if(FORERUN_TESTS AND arg_STATISTICS)
+    forerun_test(${name}_statistics_test LABEL statistics SOURCES ${arg_STATISTICS} DEPENDS forerun_${name})
   endif()
 endfunction()
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # test.sh FOLDER: builds and runs every test. Unit tests run with AddressSanitizer and
 # UndefinedBehaviorSanitizer, in a build of their own beside the release build; whole models, the
-# program, and the unit tests of arithmetic in the optimised build. (Another folder than the release
+# program, and the unit tests of arithmetic and statistics in the optimised build. (Another folder than the release
 # build's: all tests in that.) The models must be there.
 set -euo pipefail
 
@@ -15,12 +15,11 @@ run() {
 }
 
 if [ "$folder" = build ]; then
-  run build -L arithmetic --parallel "$jobs"
+  run build -L 'arithmetic|statistics' --parallel "$jobs"
 else
-  run "$folder" -L unit --parallel "$jobs"
+  run "$folder" -L 'unit|statistics' --parallel "$jobs"
 fi
-# Tests with models use all cores themselves, so those run one after another.
-run "$folder" -L 'model|program|scripts'
+run "$folder" -L 'model|program|scripts' --parallel "$jobs"
 
 if [ "$folder" = build ]; then
   "$scripts/build.sh" asan unit_tests
