@@ -66,6 +66,28 @@ TEST(RowInvariance, TinyModelsOfEveryTypeAndArchitecture) {
   for (const std::string& name : tiny_model_names()) expect_same_rows(name, {every, {5}});
 }
 
+TEST(RowInvariance, OnAGpu) {
+  if (load_model_on_gpu(model_file("tiny-llama-f16")) == nullptr)
+    GTEST_SKIP() << "no GPU for our kernels here";
+  std::vector<std::string> names = tiny_model_names();
+  names.insert(names.end(), {"smollm2", "gemma3-270m"});
+  for (const std::string& name : names) {
+    const auto model = load_model_on_gpu(model_file(name));
+    if (model == nullptr) continue;
+    const auto executor = make_executor(model);
+    const auto tokens = random_tokens(*model, kPrompt + 90, 17);
+    const Rows alone = read_by(*executor, tokens, 1);
+    for (const size_t n : {2, 3, 4, 5, 8, 13, 16, 31, 33, 64, 100}) {
+      const Rows together = read_by(*executor, tokens, n);
+      ASSERT_EQ(together.size(), alone.size());
+      for (size_t i = 0; i < alone.size(); ++i) {
+        ASSERT_EQ(max_difference(together[i], alone[i]), 0.0)
+            << name << ", passes of " << n << " rows, row " << i;
+      }
+    }
+  }
+}
+
 // Threads beyond the machine's cores wait for each other at every node, so few passes.
 TEST(RowInvariance, MoreThreads) {
   for (const char* name : {"tiny-llama-q4_k", "tiny-qwen2", "tiny-gemma3-pattern"}) {

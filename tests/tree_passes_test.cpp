@@ -102,6 +102,22 @@ TEST(Trees, EveryNodeEqualsItsPathRunAlone) {
   }
 }
 
+TEST(Trees, EveryNodeEqualsItsPathRunAloneOnAGpu) {
+  if (load_model_on_gpu(model_file("tiny-llama-f16")) == nullptr)
+    GTEST_SKIP() << "no GPU for our kernels here";
+  int n_models = 0;
+  for (const std::string& name : tiny_model_names()) {
+    SCOPED_TRACE(name);
+    const auto model = load_model_on_gpu(model_file(name));
+    if (model == nullptr) continue;
+    ++n_models;
+    const auto executor = make_executor(model);
+    PathOracle oracle(model, KvType::kF16);
+    for (uint32_t seed = 0; seed < 2; ++seed) expect_trees_equal_paths(*executor, oracle, seed);
+  }
+  EXPECT_GT(n_models, 10);
+}
+
 TEST(Trees, EveryNodeEqualsItsPathRunAloneInEveryCache) {
   for (const char* name : {"tiny-llama", "tiny-qwen2", "tiny-qwen3", "tiny-gemma3-pattern"}) {
     SCOPED_TRACE(name);

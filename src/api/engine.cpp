@@ -29,7 +29,11 @@ void check(bool condition, const char* what) {
 }
 
 DeviceOptions device_of(const EngineOptions& options) {
-  return {.name = options.device, .n_threads = options.n_threads, .pin_threads = options.pin_threads};
+  return {.name = options.device,
+          .n_threads = options.n_threads,
+          .pin_threads = options.pin_threads,
+          // Ours read caches of this type alone.
+          .own_gpu_kernels = kv_type_named(options.kv_type) == KvType::kF16};
 }
 
 LoadedModel load(const EngineOptions& options) {
@@ -91,8 +95,8 @@ ModelFacts facts_of(const Model& model) {
           .pooling = pooling_of(model)};
 }
 
-int min_rows_of(const EngineOptions& options, const Device& device) {
-  if (!options.exact || device.is_host()) return 1;
+int min_rows_of(const EngineOptions& options, const Model& model) {
+  if (!options.exact || !model.kernels_name().empty()) return 1;
   check(options.n_parallel == 1, "exact text on a GPU is for one request at a time");
   return kExactRows;
 }
@@ -121,7 +125,7 @@ class Engine::Impl {
         executor(loaded.model, {.kv = {.n_cells = n_cells_of(options, n_context),
                                        .type = kv_type_named(options.kv_type)},
                                 .max_rows = options.max_rows,
-                                .min_rows = min_rows_of(options, loaded.model->device())}),
+                                .min_rows = min_rows_of(options, *loaded.model)}),
         costs(known_costs(executor)),
         progress(options.progress),
         warn(never_throwing(options.warn)),
@@ -192,7 +196,7 @@ Engine::Hardware Engine::hardware() const {
   const Device& device = impl_->loaded.model->device();
   return {.device = device.info().name,
           .description = device.info().description,
-          .kernels = device.kernels() != nullptr ? device.kernels()->name : "",
+          .kernels = std::string(impl_->loaded.model->kernels_name()),
           .n_threads = device.n_threads()};
 }
 

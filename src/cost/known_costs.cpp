@@ -87,7 +87,7 @@ CostKey CostKey::of(Executor& executor) {
   machine.add(device.info().name);
   machine.add(device.info().description);
   machine.add(static_cast<uint64_t>(device.n_threads()));
-  machine.add(device.kernels() != nullptr ? device.kernels()->name : "");
+  machine.add(executor.model().kernels_name());
   machine.add(executor.min_rows());
   machine.add(kVersionText);
   StableHash all = machine;

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "model/cpu/worker_pool.h"
+#include "model/gpu_kernels.h"
 #include "model/kernels/kernels.h"
 
 namespace forerun {
@@ -27,6 +28,7 @@ struct DeviceOptions {
   std::string name = "auto";  // "auto" (a GPU if there is one), "cpu", "cuda", "cuda:1", or ggml's name
   int n_threads = 0;          // CPU threads; 0: one per physical core
   bool pin_threads = true;    // bind each to a CPU, where the system allows it
+  bool own_gpu_kernels = true;  // compute with ours on GPUs that they serve; else with ggml's
 };
 
 struct DeviceInfo {
@@ -72,6 +74,8 @@ class Device {
 
   // Our own kernels, where they compute on this device; nullptr: ggml's do.
   const KernelSet* kernels() const { return kernels_; }
+  // The same on a GPU.
+  GpuKernels* gpu_kernels() const { return gpu_kernels_.get(); }
   // Whether the device can multiply with weights of that type and shape.
   bool can_multiply(const ggml_tensor* weight) const;
   ggml_backend_buffer_type_t default_buffer_type() const;
@@ -106,6 +110,7 @@ class Device {
   bool is_host_ = true;
   int n_threads_ = 1;
   const KernelSet* kernels_ = nullptr;
+  std::unique_ptr<GpuKernels> gpu_kernels_;
   std::vector<int> cpus_;
   std::unique_ptr<WorkerPool> workers_;  // of a CPU
   ggml_backend_ptr backend_;

@@ -53,7 +53,7 @@ Executor::Executor(std::shared_ptr<const Model> model, const ExecutorOptions& op
       max_rows_(options.max_rows),
       min_rows_(options.min_rows),
       cache_(model_->config(), model_->device(), options.kv),
-      input_memory_(model_->device(),
+      input_memory_(*model_,
                     PassGraph::max_input_bytes(*model_, options.max_rows, cache_.cells().n_cells())),
       context_{.model = *model_,
                .cache = cache_,
@@ -62,6 +62,10 @@ Executor::Executor(std::shared_ptr<const Model> model, const ExecutorOptions& op
                .use_flash_attention = flash_attention_works(*model_, cache_)},
       allocator_(ggml_gallocr_new(model_->device().default_buffer_type())) {
   CHECK(min_rows_ > 0 && max_rows_ >= min_rows_);
+  if (model_->gpu_kernels() != nullptr && options.kv.type != KvType::kF16) {
+    fail(ErrorCode::kUnsupported, "our kernels on GPUs read caches of type f16 alone, not {}",
+         to_string(options.kv.type));
+  }
   result_.n_vocab_ = static_cast<size_t>(model_->config().n_vocab);
   result_.n_embd_ = static_cast<size_t>(model_->config().n_embd);
   graphs_.reserve(kMaxCachedGraphs + 1);
@@ -98,10 +102,15 @@ void Executor::allocate(PassGraph& graph) {
 // same bits for one row and for many must not change its span often.
 int Executor::kv_span(int n_used) const {
   int span = (n_used + kKvGranularity - 1) / kKvGranularity * kKvGranularity;
-  if (model_->device().kernels() != nullptr || min_rows_ > 1) {
+  if (has_own_kernels() || min_rows_ > 1) {
     span = static_cast<int>(std::bit_ceil(static_cast<unsigned>(std::max(span, kMinSpan))));
   }
   return std::min(span, cache_.cells().n_cells());
+}
+
+// How many cells the lists of a pass may have: one graph serves for long.
+int Executor::listed_span() const {
+  return static_cast<int>(std::bit_ceil(static_cast<unsigned>(std::max(visible_.n_listed(), kMinSpan))));
 }
 
 PassShape Executor::shape_of(const Pass& pass) const {
@@ -119,7 +128,8 @@ PassShape Executor::shape_of(const Pass& pass) const {
   }
   for (int layer = 0; layer < shape.layers.n_layers() && shape.n_kv == 0; ++layer) {
     if (!shape.layers.runs(attention_block(layer))) continue;
-    shape.n_kv = kv_span(cache_.cells().n_used_span());
+    shape.n_kv =
+        model_->gpu_kernels() != nullptr ? listed_span() : kv_span(cache_.cells().n_used_span());
   }
   return shape;
 }
@@ -129,6 +139,11 @@ PassGraph& Executor::graph_for(const PassShape& shape) {
     if (!cached.graph->fits(shape)) continue;
     cached.last_used = n_passes_;
     return *cached.graph;
+  }
+  const size_t n_input_bytes = PassGraph::max_input_bytes(*model_, shape.n_rows, shape.n_kv);
+  if (n_input_bytes > input_memory_.size()) {
+    graphs_.clear();  // they point into it
+    input_memory_ = PassInputMemory(*model_, n_input_bytes);
   }
   auto graph = std::make_unique<PassGraph>(context_, shape);
   allocate(*graph);
@@ -145,16 +160,27 @@ PassGraph& Executor::graph_for(const PassShape& shape) {
 // The pass with at least min_rows_ rows. Those that fill it up repeat the last: they store
 // the same in the same cell.
 const Pass& Executor::filled_up(const Pass& pass) {
-  const auto min_rows = static_cast<size_t>(min_rows_);
+  const auto n_rows = static_cast<int>(pass.rows.size());
+  const GpuKernels* gpu = model_->gpu_kernels();
+  const auto min_rows =
+      static_cast<size_t>(gpu == nullptr ? min_rows_ : std::min(gpu->filled_up(n_rows), max_rows_));
   if (pass.rows.empty() || pass.rows.size() >= min_rows) return pass;
   filled_pass_ = pass;
   std::vector<Row>& rows = filled_pass_.rows;
   rows.resize(min_rows, rows.back());
-  for (size_t r = pass.rows.size(); r < min_rows; ++r) rows[r].hidden = false;
-  // The head's product must not depend on how many rows ask for it either.
-  const bool has_logits =
-      std::any_of(rows.begin(), rows.end(), [](const Row& row) { return row.logits; });
-  for (Row& row : rows) row.logits = has_logits;
+  const auto n_logits = static_cast<int>(std::ranges::count_if(pass.rows, &Row::logits));
+  if (gpu != nullptr) {
+    // Few numbers of logits too, so that few graphs serve.
+    const auto n_more = static_cast<size_t>(gpu->filled_up(n_logits) - n_logits);
+    for (size_t r = pass.rows.size(); r < min_rows; ++r) {
+      rows[r].hidden = false;
+      rows[r].logits = r < pass.rows.size() + n_more;
+    }
+  } else {
+    for (size_t r = pass.rows.size(); r < min_rows; ++r) rows[r].hidden = false;
+    // The head's product must not depend on how many rows ask for it either.
+    for (Row& row : rows) row.logits = n_logits > 0;
+  }
   if (pass.states.empty()) return filled_pass_;
   const auto last = pass.states.last(static_cast<size_t>(model_->config().n_embd));
   filled_states_.assign(pass.states.begin(), pass.states.end());
@@ -168,14 +194,11 @@ const Pass& Executor::filled_up(const Pass& pass) {
 const PassResult& Executor::forward(const Pass& wanted) {
   ++n_passes_;
   const Pass& pass = filled_up(wanted);
+  if (has_own_kernels()) visible_.fill(cache_.cells(), pass.rows, model_->config().window);
   PassGraph& graph = graph_for(shape_of(pass));
   fill_inputs(pass, graph);
-  input_memory_.upload(model_->device(), graph.n_input_bytes());
-  if (model_->device().kernels() != nullptr) {
-    model_->device().compute(graph.steps());
-  } else {
-    model_->device().compute(graph.graph());
-  }
+  input_memory_.upload(*model_, graph.n_input_bytes());
+  graph.run();
   collect(pass, graph, wanted.rows.size());
   return result_;
 }
@@ -220,10 +243,10 @@ void Executor::fill_inputs(const Pass& pass, const PassGraph& graph) {
       positions[r] = to_int(cache_.cells().position(pass.rows[r].sequence, pass.rows[r].node));
       cells[r] = cache_.cells().cell(pass.rows[r].sequence, pass.rows[r].node);
     }
-    if (inputs.mask != nullptr) {
-      fill_masks(pass, inputs);
-    } else {
-      visible_.fill(cache_.cells(), pass.rows, model_->config().window);
+    if (inputs.mask != nullptr) fill_masks(pass, inputs);
+    if (inputs.seen != nullptr) {
+      model_->gpu_kernels()->fill_seen(model_->config(), visible_, graph.n_kv(),
+                                       input_memory_.host<std::byte>(inputs.seen));
     }
   }
   const auto fill_rows = [&](ggml_tensor* tensor, bool Row::*wanted) {

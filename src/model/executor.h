@@ -68,7 +68,11 @@ class Executor {
     std::unique_ptr<PassGraph> graph;
     int64_t last_used;
   };
+  bool has_own_kernels() const {
+    return model_->device().kernels() != nullptr || model_->gpu_kernels() != nullptr;
+  }
   int kv_span(int n_used) const;
+  int listed_span() const;
   PassShape shape_of(const Pass& pass) const;
   PassGraph& graph_for(const PassShape& shape);
   void allocate(PassGraph& graph);

@@ -3,6 +3,23 @@
 #include "core/check.h"
 
 namespace forerun {
+namespace {
+
+class GgmlProgram final : public PassProgram {
+ public:
+  GgmlProgram(Device& device, ggml_cgraph* graph) : device_(device), graph_(graph) {}
+  void run() override { device_.compute(graph_); }
+
+ private:
+  Device& device_;
+  ggml_cgraph* graph_;
+};
+
+}  // namespace
+
+std::unique_ptr<PassProgram> GgmlGraphBuilder::finish() {
+  return std::make_unique<GgmlProgram>(parts().device, parts().graph);
+}
 
 ggml_tensor* GgmlGraphBuilder::norm(ggml_tensor* x, const ggml_tensor* weight) {
   // ggml takes operands that it only reads as mutable.
@@ -127,11 +144,10 @@ ggml_tensor* GgmlGraphBuilder::contribute(const Linear& projection, ggml_tensor*
   return ggml_add(context(), out, states);
 }
 
-ggml_tensor* GgmlGraphBuilder::head_product(ggml_tensor* states) {
-  return linear(parts().weights.head, norm(states, parts().weights.output_norm));
-}
-
-ggml_tensor* GgmlGraphBuilder::soft_cap(ggml_tensor* logits, float cap) {
+ggml_tensor* GgmlGraphBuilder::head(ggml_tensor* states) {
+  ggml_tensor* logits = linear(parts().weights.head, norm(states, parts().weights.output_norm));
+  const float cap = config().logit_softcap;
+  if (cap <= 0.0f) return logits;
   logits = ggml_scale(context(), logits, 1.0f / cap);
   return ggml_scale(context(), ggml_tanh(context(), logits), cap);
 }

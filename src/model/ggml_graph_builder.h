@@ -15,7 +15,9 @@ class GgmlGraphBuilder final : public GraphBuilder {
   ggml_tensor* gated(const MlpWeights& mlp, ggml_tensor* states) override;  // [n_ff, n_rows]
   ggml_tensor* contribute(const Linear& linear, ggml_tensor* x, const ggml_tensor* post_norm,
                           ggml_tensor* states) override;
+  ggml_tensor* head(ggml_tensor* states) override;
   ggml_tensor* copy_rows(ggml_tensor* states, ggml_tensor* rows) override;
+  std::unique_ptr<PassProgram> finish() override;
 
  private:
   struct QueryKeyValue {
@@ -30,8 +32,6 @@ class GgmlGraphBuilder final : public GraphBuilder {
     ggml_tensor* mask;
     float scale;
   };
-  ggml_tensor* head_product(ggml_tensor* states) override;
-  ggml_tensor* soft_cap(ggml_tensor* logits, float cap) override;
   // Root-mean-square norm over the first dimension, times `weight`.
   ggml_tensor* norm(ggml_tensor* x, const ggml_tensor* weight);
   ggml_tensor* linear(const Linear& linear, ggml_tensor* x);

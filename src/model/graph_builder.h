@@ -11,8 +11,12 @@
 
 #include <ggml.h>
 
+#include <memory>
+
 #include "model/config.h"
+#include "model/device.h"
 #include "model/kv_cache.h"
+#include "model/pass_program.h"
 #include "model/weights.h"
 
 namespace forerun {
@@ -23,6 +27,7 @@ struct PassInputs {
   ggml_tensor* cells = nullptr;      // I64 [n_rows]: where each row's key and value go
   ggml_tensor* mask = nullptr;       // F16 [n_kv, n_rows]: 0 where a row sees a cell, else -inf
   ggml_tensor* window_mask = nullptr;  // the same for layers with a sliding window
+  ggml_tensor* seen = nullptr;         // what rows see, as our kernels on GPUs read it
   ggml_tensor* logit_rows = nullptr;   // I32 [n_logits]: the rows whose logits are wanted
   ggml_tensor* hidden_rows = nullptr;  // I32 [n_hidden]
 };
@@ -31,6 +36,7 @@ struct PassInputs {
 struct GraphParts {
   ggml_context* context;
   ggml_cgraph* graph;
+  Device& device;
   const ModelConfig& config;
   const ModelWeights& weights;
   const KvCache& cache;
@@ -58,18 +64,16 @@ class GraphBuilder {
   // The states with linear(x) added, normed before if there is a `post_norm`.
   virtual ggml_tensor* contribute(const Linear& linear, ggml_tensor* x, const ggml_tensor* post_norm,
                                   ggml_tensor* states) = 0;
-  // Final norm and head: logits [n_vocab, rows of states].
-  ggml_tensor* head(ggml_tensor* states);
+  // Final norm and head, and the cap of logits if the model has one: [n_vocab, rows of states].
+  virtual ggml_tensor* head(ggml_tensor* states) = 0;
   // A copy of those rows of the states; nullptr: of all.
   virtual ggml_tensor* copy_rows(ggml_tensor* states, ggml_tensor* rows) = 0;
 
   void expand(ggml_tensor* tensor) { ggml_build_forward_expand(parts_.graph, tensor); }
+  // All is built. The graph and what it was built from outlive the program.
+  virtual std::unique_ptr<PassProgram> finish() = 0;
 
  protected:
-  virtual ggml_tensor* head_product(ggml_tensor* states) = 0;
-  // cap * tanh(logits / cap)
-  virtual ggml_tensor* soft_cap(ggml_tensor* logits, float cap) = 0;
-
   ggml_context* context() const { return parts_.context; }
   const GraphParts& parts() const { return parts_; }
 

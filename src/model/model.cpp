@@ -50,7 +50,21 @@ ModelWeights declare_weights(WeightLoader& loader, const Architecture& architect
   return weights;
 }
 
+// Whether our kernels can multiply with everything that is multiplied with.
+bool can_multiply_all(const GpuKernels& gpu, const GgufFile& file) {
+  const bool is_tied = file.find_tensor("output.weight") == nullptr;
+  return std::ranges::all_of(file.tensors(), [&](const GgufTensor& tensor) {
+    const bool is_matrix = tensor.shape[1] > 1 && (is_tied || tensor.name != kEmbedding);
+    return !is_matrix || gpu.can_multiply(tensor.type);
+  });
+}
+
 }  // namespace
+
+GpuKernels* Model::serving_gpu_kernels() const {
+  GpuKernels* gpu = device_->gpu_kernels();
+  return gpu != nullptr && gpu->serves(config_) && can_multiply_all(*gpu, *file_) ? gpu : nullptr;
+}
 
 const Architecture& architecture_of(const GgufFile& file) {
   const auto name = file.metadata().get_string("general.architecture");
@@ -83,7 +97,8 @@ std::shared_ptr<const Model> Model::load(std::shared_ptr<const GgufFile> file,
   model->embedding_ = find_embedding(*model->file_, model->config_);
   model->config_.n_vocab = static_cast<int>(model->embedding_->shape[1]);
 
-  WeightLoader loader(*model->file_, *model->device_);
+  model->gpu_ = model->serving_gpu_kernels();
+  WeightLoader loader(*model->file_, *model->device_, model->gpu_);
   model->weights_ = declare_weights(loader, *model->architecture_, model->config_);
   model->storage_ = loader.load(progress);
   return model;
@@ -102,6 +117,11 @@ void Model::embed(TokenId token, std::span<float> embedding) const {
   if (config_.embedding_scale != 1.0f) {
     for (float& value : embedding) value *= config_.embedding_scale;
   }
+}
+
+std::string_view Model::kernels_name() const {
+  if (gpu_ != nullptr) return gpu_->name();
+  return device_->kernels() != nullptr ? device_->kernels()->name : "";
 }
 
 uint64_t Model::fingerprint() const {

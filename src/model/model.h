@@ -38,6 +38,10 @@ class Model {
   const ModelWeights& weights() const { return weights_; }
   const Architecture& architecture() const { return *architecture_; }
   Device& device() const { return *device_; }
+  // Our kernels on a GPU, where they compute this model; nullptr: others do.
+  GpuKernels* gpu_kernels() const { return gpu_; }
+  // What our kernels that compute it are called; "": others do.
+  std::string_view kernels_name() const;
   const std::shared_ptr<Device>& shared_device() const { return device_; }
 
   // Writes the model's embedding of a token, already scaled: n_embd floats.
@@ -49,7 +53,10 @@ class Model {
   explicit Model(std::shared_ptr<const GgufFile> file) : file_(std::move(file)) {}
 
   std::shared_ptr<const GgufFile> file_;
+  GpuKernels* serving_gpu_kernels() const;
+
   std::shared_ptr<Device> device_;
+  GpuKernels* gpu_ = nullptr;  // of the device
   const Architecture* architecture_ = nullptr;
   ModelConfig config_;
   const GgufTensor* embedding_ = nullptr;  // [n_embd, n_vocab], read from the mapped file

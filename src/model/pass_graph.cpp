@@ -49,8 +49,10 @@ int max_nodes_of(const PassShape& shape) {
 
 }  // namespace
 
-PassInputMemory::PassInputMemory(const Device& device, size_t n_bytes)
-    : device_memory_(device.allocate_zeroed(n_bytes, "a pass over that context (a smaller one: -c)")) {
+PassInputMemory::PassInputMemory(const Model& model, size_t n_bytes)
+    : device_memory_(
+          model.device().allocate_zeroed(n_bytes, "a pass over that context (a smaller one: -c)")) {
+  const Device& device = model.device();
   if (device.is_host()) {
     host_ = device_memory_.data();
   } else {
@@ -64,8 +66,12 @@ PassInputMemory::PassInputMemory(const Device& device, size_t n_bytes)
         GGML_STATUS_SUCCESS);
 }
 
-void PassInputMemory::upload(Device& device, size_t n_bytes) {
-  if (!device.is_host()) device.upload(all_, {host_, n_bytes});
+void PassInputMemory::upload(const Model& model, size_t n_bytes) {
+  if (GpuKernels* gpu = model.gpu_kernels()) {
+    gpu->upload(all_->data, {host_, n_bytes});
+  } else if (!model.device().is_host()) {
+    model.device().upload(all_, {host_, n_bytes});
+  }
 }
 
 size_t PassGraph::max_input_bytes(const Model& model, int n_rows, int n_kv) {
@@ -74,6 +80,9 @@ size_t PassGraph::max_input_bytes(const Model& model, int n_rows, int n_kv) {
   const size_t states = padded(rows * static_cast<size_t>(config.n_embd) * sizeof(float));
   const size_t mask = padded(rows * static_cast<size_t>(n_kv) * sizeof(ggml_fp16_t));
   const size_t rest = static_cast<size_t>(n_inputs_max()) * padded(rows * sizeof(int64_t));
+  if (const GpuKernels* gpu = model.gpu_kernels()) {
+    return states + padded(gpu->seen_bytes(config, n_rows, n_kv)) + rest;
+  }
   const size_t n_masks = model.device().kernels() != nullptr ? 0 : config.window > 0 ? 2 : 1;
   return states + n_masks * mask + rest;
 }
@@ -113,7 +122,12 @@ void PassGraph::place_inputs(const PassContext& pass) {
   if (shape_.n_kv > 0) {
     inputs_.positions = place(GGML_TYPE_I32, shape_.n_rows, 1);
     inputs_.cells = place(GGML_TYPE_I64, shape_.n_rows, 1);
-    const bool has_masks = pass.model.device().kernels() == nullptr;
+    const GpuKernels* gpu = pass.model.gpu_kernels();
+    if (gpu != nullptr) {
+      const size_t n_bytes = gpu->seen_bytes(config, shape_.n_rows, shape_.n_kv);
+      inputs_.seen = place(GGML_TYPE_I8, static_cast<int64_t>(n_bytes), 1);
+    }
+    const bool has_masks = gpu == nullptr && pass.model.device().kernels() == nullptr;
     if (has_masks) inputs_.mask = place(GGML_TYPE_F16, shape_.n_kv, shape_.n_rows);
     if (has_masks && config.window > 0) {
       inputs_.window_mask = place(GGML_TYPE_F16, shape_.n_kv, shape_.n_rows);
@@ -131,18 +145,17 @@ void PassGraph::build(const PassContext& pass) {
   const Model& model = pass.model;
   const GraphParts parts{.context = context_.get(),
                          .graph = graph_,
+                         .device = model.device(),
                          .config = model.config(),
                          .weights = model.weights(),
                          .cache = pass.cache,
                          .inputs = inputs_,
                          .n_kv = shape_.n_kv};
   std::unique_ptr<GraphBuilder> owned;
-  if (const KernelSet* kernels = model.device().kernels()) {
-    owned = std::make_unique<CpuGraphBuilder>(
-        parts,
-        CpuGraphBuilder::Options{
-            .kernels = *kernels, .rows = pass.visible, .n_threads = model.device().n_threads()},
-        ops_);
+  if (GpuKernels* gpu = model.gpu_kernels()) {
+    owned = gpu->make_builder(parts);
+  } else if (model.device().kernels() != nullptr) {
+    owned = std::make_unique<CpuGraphBuilder>(parts, pass.visible);
   } else {
     owned = std::make_unique<GgmlGraphBuilder>(parts, pass.use_flash_attention);
   }
@@ -193,7 +206,7 @@ void PassGraph::build(const PassContext& pass) {
     ggml_set_output(logits_);
     builder.expand(logits_);
   }
-  if (model.device().kernels() != nullptr) steps_ = ops_.steps(graph_);
+  program_ = builder.finish();
 }
 
 }  // namespace forerun

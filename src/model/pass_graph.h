@@ -7,7 +7,6 @@
 #include <span>
 #include <vector>
 
-#include "model/cpu/op.h"
 #include "model/cpu/visible_rows.h"
 #include "model/graph_builder.h"
 #include "model/kv_cache.h"
@@ -31,8 +30,9 @@ struct PassShape {
 // them in place.
 class PassInputMemory {
  public:
-  PassInputMemory(const Device& device, size_t n_bytes);
+  PassInputMemory(const Model& model, size_t n_bytes);
 
+  size_t size() const { return device_memory_.size(); }
   ggml_backend_buffer_t buffer() const { return device_memory_.buffer(); }
   // Where to write the input that lies at `tensor`.
   template <typename T>
@@ -40,7 +40,7 @@ class PassInputMemory {
     return reinterpret_cast<T*>(host_ + (static_cast<std::byte*>(tensor->data) - device_memory_.data()));
   }
   // Makes the first n_bytes of what was written visible to the device.
-  void upload(Device& device, size_t n_bytes);
+  void upload(const Model& model, size_t n_bytes);
 
  private:
   DeviceMemory device_memory_;
@@ -66,9 +66,10 @@ class PassGraph {
 
   bool fits(const PassShape& shape) const;
   ggml_cgraph* graph() const { return graph_; }
-  std::span<const CpuStep> steps() const { return steps_; }  // of our own kernels; else none
+  void run() { program_->run(); }
   const PassInputs& inputs() const { return inputs_; }
   size_t n_input_bytes() const { return n_input_bytes_; }
+  int n_kv() const { return shape_.n_kv; }
   ggml_tensor* logits() const { return logits_; }  // [n_vocab, n_logits], or nullptr
   const std::vector<ggml_tensor*>& hidden() const { return hidden_; }
 
@@ -81,10 +82,9 @@ class PassGraph {
 
   PassShape shape_;
   std::vector<int> hidden_at_;
-  CpuOps ops_;  // of the graph's nodes
-  std::vector<CpuStep> steps_;
   ggml_context_ptr context_;
   ggml_cgraph* graph_ = nullptr;
+  std::unique_ptr<PassProgram> program_;
   PassInputs inputs_;
   size_t n_input_bytes_ = 0;
   ggml_tensor* logits_ = nullptr;

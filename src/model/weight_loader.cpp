@@ -45,7 +45,8 @@ void copy_tensor(const GgufTensor& source, ggml_tensor* target) {
 
 }  // namespace
 
-WeightLoader::WeightLoader(const GgufFile& file, const Device& device) : file_(file), device_(device) {
+WeightLoader::WeightLoader(const GgufFile& file, const Device& device, GpuKernels* gpu)
+    : file_(file), device_(device), gpu_(gpu) {
   const size_t n_bytes = (file.tensors().size() + 1) * ggml_tensor_overhead();
   for (ggml_context_ptr* context : {&mapped_context_, &copied_context_}) {
     context->reset(ggml_init({.mem_size = n_bytes, .mem_buffer = nullptr, .no_alloc = true}));
@@ -83,14 +84,22 @@ Linear WeightLoader::matrix(const std::string& name, int64_t n_in, int64_t n_out
     fail(ErrorCode::kUnsupported, "tensor {} has type {}, which {} cannot multiply", name,
          ggml_type_name(source.type), device_.info().name);
   }
+  const auto without_data = [&] {
+    return ggml_new_tensor_2d(mapped_context_.get(), source.type, n_in, n_out);
+  };
+  if (gpu_ != nullptr) {
+    gpu_sources_.push_back(&source);
+    const auto& matrix = gpu_matrices_.emplace_back(
+        std::make_unique<GpuMatrix>(GpuMatrix{.type = source.type, .n_in = n_in, .n_out = n_out}));
+    return {.weight = without_data(), .gpu = matrix.get()};
+  }
   if (device_.kernels() == nullptr) return {.weight = declare(source, source.type)};
 
   PackedMatrix& matrix = *matrices_.emplace_back(
       std::make_unique<PackedMatrix>(describe_matrix(*device_.kernels(), source.type, n_in, n_out)));
   if (matrix.format != nullptr) {
     packed_.push_back({.source = &source, .target = &matrix});
-    ggml_tensor* shape = ggml_new_tensor_2d(mapped_context_.get(), source.type, n_in, n_out);
-    return {.weight = shape, .packed = &matrix};
+    return {.weight = without_data(), .packed = &matrix};
   }
   ggml_tensor* tensor = declare(source, source.type);
   plain_.emplace_back(&matrix, tensor);
@@ -124,6 +133,7 @@ WeightStorage WeightLoader::load(const std::function<void(double)>& progress) {
   allocate_copies(storage);
   add_copy_jobs(jobs);
   add_pack_jobs(storage, jobs);
+  add_gpu_jobs(storage, jobs);
   run_all(std::move(jobs), progress);
   for (const auto& [matrix, tensor] : plain_) {
     matrix->data = static_cast<const std::byte*>(tensor->data);
@@ -131,6 +141,7 @@ WeightStorage WeightLoader::load(const std::function<void(double)>& progress) {
   storage.contexts.push_back(std::move(copied_context_));
   storage.contexts.push_back(std::move(mapped_context_));
   storage.matrices = std::move(matrices_);
+  storage.gpu_matrices = std::move(gpu_matrices_);
   return storage;
 }
 
@@ -177,6 +188,25 @@ void WeightLoader::add_pack_jobs(WeightStorage& storage, std::vector<Job>& jobs)
            .run = [source, matrix, first, end, next] { matrix->pack(source->data, first, end, next); }});
     }
     next += GGML_PAD(matrix->n_bytes(), kAlignment);
+  }
+}
+
+// One behind the other, as they were declared: neighbours may be multiplied with together.
+void WeightLoader::add_gpu_jobs(WeightStorage& storage, std::vector<Job>& jobs) const {
+  if (gpu_matrices_.empty()) return;
+  size_t n_bytes = 0;
+  for (const auto& matrix : gpu_matrices_) n_bytes += gpu_->packed_bytes(*matrix);
+  storage.packed = device_.allocate_zeroed(n_bytes, "the weights of " + file_.path().string());
+  std::byte* next = storage.packed.data();
+  for (size_t i = 0; i < gpu_matrices_.size(); ++i) {
+    GpuMatrix& matrix = *gpu_matrices_[i];
+    const GgufTensor* source = gpu_sources_[i];
+    matrix.data = next;
+    next += gpu_->packed_bytes(matrix);
+    jobs.push_back(
+        {.source = source, .offset = 0, .n_bytes = source->n_bytes, .run = [this, source, &matrix] {
+           gpu_->pack(source->data, matrix);
+         }});
   }
 }
 

@@ -1,8 +1,8 @@
 // Brings the tensors of a GGUF file onto a device.
 //
 // Use: declare every tensor the architecture has, with its shape, then load().
-// On CPUs matrices are packed for our kernels; what is used as the file has it is not
-// copied: the tensor points into the mapped file. Everything else is copied. Packing
+// Matrices are packed for our kernels, on CPUs and on the GPUs that those serve; what is used as the
+// file has it is not copied: the tensor points into the mapped file. Everything else is copied. Packing
 // and copying is done by all threads at once, and the pages that were read are given
 // back, so that no weight is in memory twice.
 #pragma once
@@ -18,6 +18,7 @@
 #include "gguf/gguf_file.h"
 #include "model/cpu/packed_matrix.h"
 #include "model/device.h"
+#include "model/gpu_kernels.h"
 #include "model/weights.h"
 
 namespace forerun {
@@ -28,12 +29,14 @@ struct WeightStorage {
   std::vector<ggml_context_ptr> contexts;
   std::vector<ggml_backend_buffer_ptr> buffers;
   std::vector<std::unique_ptr<PackedMatrix>> matrices;
-  DeviceMemory packed;  // what they point to, unless it is in the file
+  std::vector<std::unique_ptr<GpuMatrix>> gpu_matrices;
+  DeviceMemory packed;  // what matrices point to, unless it is in the file
 };
 
 class WeightLoader {
  public:
-  WeightLoader(const GgufFile& file, const Device& device);
+  // `gpu`: the kernels that matrices are for; nullptr: the device's own, or ggml's.
+  WeightLoader(const GgufFile& file, const Device& device, GpuKernels* gpu);
 
   // A tensor that must be there, of exactly this shape. Throws Error otherwise.
   ggml_tensor* vector(const std::string& name, int64_t n);
@@ -69,12 +72,14 @@ class WeightLoader {
   void map_in_place(WeightStorage& storage);
   void allocate_copies(WeightStorage& storage);
   void add_copy_jobs(std::vector<Job>& jobs) const;
-  // Gives packed matrices their memory.
+  // Give packed matrices their memory.
   void add_pack_jobs(WeightStorage& storage, std::vector<Job>& jobs) const;
+  void add_gpu_jobs(WeightStorage& storage, std::vector<Job>& jobs) const;
   void run_all(std::vector<Job> jobs, const std::function<void(double)>& progress) const;
 
   const GgufFile& file_;
   const Device& device_;
+  GpuKernels* gpu_;
   ggml_context_ptr mapped_context_;  // of tensors that need no memory of their own
   ggml_context_ptr copied_context_;
   std::vector<Copy> mapped_;
@@ -82,6 +87,8 @@ class WeightLoader {
   std::vector<Packing> packed_;
   std::vector<std::pair<PackedMatrix*, const ggml_tensor*>> plain_;  // read as the file has them
   std::vector<std::unique_ptr<PackedMatrix>> matrices_;
+  std::vector<const GgufTensor*> gpu_sources_;
+  std::vector<std::unique_ptr<GpuMatrix>> gpu_matrices_;  // made of these
 };
 
 }  // namespace forerun

@@ -9,11 +9,13 @@
 namespace forerun {
 
 struct PackedMatrix;
+struct GpuMatrix;
 
 // y = (W x) * scale + bias
 struct Linear {
-  ggml_tensor* weight = nullptr;         // [n_in, n_out]; without data where `packed` has it
-  const PackedMatrix* packed = nullptr;  // as our CPU kernels read it; nullptr on GPUs
+  ggml_tensor* weight = nullptr;         // [n_in, n_out]; without data where one of these has it:
+  const PackedMatrix* packed = nullptr;  // as our CPU kernels read it
+  const GpuMatrix* gpu = nullptr;        // as our GPU kernels do
   ggml_tensor* scale = nullptr;          // [1]; block-scaled 4-bit floats come with one
   ggml_tensor* bias = nullptr;           // [n_out]
 };

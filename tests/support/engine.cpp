@@ -14,6 +14,17 @@ std::shared_ptr<const Model> load_model(const std::filesystem::path& path, int n
                      Device::open({.name = "cpu", .n_threads = n_threads, .pin_threads = false}));
 }
 
+std::shared_ptr<const Model> load_model_on_gpu(const std::filesystem::path& path) {
+  for (const DeviceInfo& info : Device::list()) {
+    if (info.name == "cpu") continue;
+    auto device = Device::open({.name = info.name});
+    if (device->gpu_kernels() == nullptr) continue;
+    auto model = Model::load(GgufFile::open(path), std::move(device));
+    return model->gpu_kernels() != nullptr ? model : nullptr;
+  }
+  return nullptr;
+}
+
 std::unique_ptr<Executor> make_executor(std::shared_ptr<const Model> model, KvType type, int n_cells,
                                         int max_rows) {
   return std::make_unique<Executor>(

@@ -18,6 +18,9 @@ namespace forerun::test {
 // mostly wait.
 std::shared_ptr<const Model> load_model(const std::filesystem::path& path, int n_threads = 1);
 
+// On a GPU where our own kernels compute it; nullptr: there is none, or they do not.
+std::shared_ptr<const Model> load_model_on_gpu(const std::filesystem::path& path);
+
 // An executor with room for a few hundred tokens.
 std::unique_ptr<Executor> make_executor(std::shared_ptr<const Model> model, KvType type = KvType::kF16,
                                         int n_cells = 512, int max_rows = 128);

@@ -76,11 +76,13 @@ EngineBenchResult run_engine_bench(const EngineBenchOptions& options,
   }
 
   note("loading both");
-  const auto device = Device::open(options.contender.device);
+  DeviceOptions device_options = options.contender.device;
+  device_options.own_gpu_kernels = options.contender.kv_type == KvType::kF16;
+  const auto device = Device::open(device_options);
   result.device = device->info().name;
-  if (device->kernels() != nullptr) result.kernels = device->kernels()->name;
   result.n_threads = device->n_threads();
   const auto model = Model::load(GgufFile::open(options.contender.model), device);
+  result.kernels = model->kernels_name();
   const auto forerun = make_forerun_contender(model, options.contender);
   const auto libllama = make_libllama_contender(options.contender, *device);
   const Contenders contenders{*forerun, *libllama};

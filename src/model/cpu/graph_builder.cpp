@@ -10,14 +10,27 @@ std::vector<Linear> projections(const AttentionWeights& weights) {
   return {weights.qkv};
 }
 
+class CpuProgram final : public PassProgram {
+ public:
+  CpuProgram(Device& device, CpuOps ops, ggml_cgraph* graph)
+      : device_(device), ops_(std::move(ops)), steps_(ops_.steps(graph)) {}
+  void run() override { device_.compute(steps_); }
+
+ private:
+  Device& device_;
+  CpuOps ops_;
+  std::vector<CpuStep> steps_;
+};
+
 }  // namespace
 
-CpuGraphBuilder::CpuGraphBuilder(const GraphParts& parts, const Options& options, CpuOps& ops)
-    : GraphBuilder(parts), options_(options), ops_(ops) {}
+std::unique_ptr<PassProgram> CpuGraphBuilder::finish() {
+  return std::make_unique<CpuProgram>(parts().device, std::move(ops_), parts().graph);
+}
 
 ggml_tensor* CpuGraphBuilder::activations(const ggml_tensor* norm_weight, ggml_tensor* states) {
-  const ActivationLayout layout{options_.kernels, states->ne[0], states->ne[1]};
-  return ops_.add(context(), norm_op(options_.kernels, norm_weight, config().norm_eps), layout.output(),
+  const ActivationLayout layout{kernels_, states->ne[0], states->ne[1]};
+  return ops_.add(context(), norm_op(kernels_, norm_weight, config().norm_eps), layout.output(),
                   {states});
 }
 
@@ -26,7 +39,7 @@ CpuGraphBuilder::Product CpuGraphBuilder::product_of(std::vector<Linear> linears
   std::vector<ggml_type> converted;  // by source, from the second on
   for (Linear& linear : linears) {
     const PackedMatrix& matrix = *linear.packed;
-    const ActivationLayout layout{options_.kernels, matrix.n_in, x->ne[1]};
+    const ActivationLayout layout{kernels_, matrix.n_in, x->ne[1]};
     product.n_out += matrix.n_out;
     ProductPart part{.linear = linear, .source = 0};
     if (matrix.format == nullptr && !matrix.reads_floats()) {
@@ -48,7 +61,7 @@ ggml_tensor* CpuGraphBuilder::multiply(std::vector<Linear> linears, ggml_tensor*
                                        ggml_tensor* residual) {
   Product product = product_of(std::move(linears), x);
   if (residual != nullptr) product.sources.push_back(residual);
-  return ops_.add(context(), product_op(options_.kernels, std::move(product.parts), residual != nullptr),
+  return ops_.add(context(), product_op(kernels_, std::move(product.parts), residual != nullptr),
                   {GGML_TYPE_F32, product.n_out, x->ne[1]}, std::move(product.sources));
 }
 
@@ -73,7 +86,7 @@ ggml_tensor* CpuGraphBuilder::queries(int layer, ggml_tensor* states) {
                            .n_rope_dims = rope.n_dims,
                            .keys = parts().cache.keys(layer),
                            .values = parts().cache.values(layer)};
-  return ops_.add(context(), heads_op(options_.kernels, heads),
+  return ops_.add(context(), heads_op(kernels_, heads),
                   {GGML_TYPE_F32, config().n_embd_q(), states->ne[1]},
                   {projected, rope_table(layer), parts().inputs.cells});
 }
@@ -89,22 +102,22 @@ ggml_tensor* CpuGraphBuilder::attend(int layer, ggml_tensor* queries) {
                                           .scale = config().attention_scale},
                                 .keys = parts().cache.keys(layer),
                                 .values = parts().cache.values(layer),
-                                .rows = &options_.rows,
+                                .rows = &rows_,
                                 .is_windowed = config().is_windowed(layer),
                                 .by_chunk = n_rows <= kMaxRowsByChunk,
                                 .n_chunks = (parts().n_kv + kAttentionChunk - 1) / kAttentionChunk};
-  ggml_tensor* partials = ops_.add(context(), attend_op(options_.kernels, attention),
+  ggml_tensor* partials = ops_.add(context(), attend_op(kernels_, attention),
                                    {GGML_TYPE_F32, partial_floats(attention), n_rows}, {queries});
-  const ActivationLayout layout{options_.kernels, config().n_embd_q(), n_rows};
-  return ops_.add(context(), merge_op(options_.kernels, attention), layout.output(), {partials});
+  const ActivationLayout layout{kernels_, config().n_embd_q(), n_rows};
+  return ops_.add(context(), merge_op(kernels_, attention), layout.output(), {partials});
 }
 
 ggml_tensor* CpuGraphBuilder::gated(const MlpWeights& mlp, ggml_tensor* states) {
   Product product = product_of({mlp.gate, mlp.up}, activations(mlp.norm, states));
-  const ActivationLayout layout{options_.kernels, config().n_ff, states->ne[1]};
+  const ActivationLayout layout{kernels_, config().n_ff, states->ne[1]};
   const auto activation =
       config().activation == Activation::kGelu ? GateActivation::kGelu : GateActivation::kSilu;
-  return ops_.add(context(), gated_op(options_.kernels, activation, product.parts[0], product.parts[1]),
+  return ops_.add(context(), gated_op(kernels_, activation, product.parts[0], product.parts[1]),
                   layout.output(), product.sources);
 }
 
@@ -112,15 +125,15 @@ ggml_tensor* CpuGraphBuilder::contribute(const Linear& linear, ggml_tensor* x,
                                          const ggml_tensor* post_norm, ggml_tensor* states) {
   if (post_norm == nullptr) return multiply({linear}, x, states);
   ggml_tensor* out = multiply({linear}, x);
-  return ops_.add(context(), norm_add_op(options_.kernels, post_norm, config().norm_eps),
+  return ops_.add(context(), norm_add_op(kernels_, post_norm, config().norm_eps),
                   {GGML_TYPE_F32, out->ne[0], out->ne[1]}, {out, states});
 }
 
-ggml_tensor* CpuGraphBuilder::head_product(ggml_tensor* states) {
-  return multiply({parts().weights.head}, activations(parts().weights.output_norm, states));
-}
-
-ggml_tensor* CpuGraphBuilder::soft_cap(ggml_tensor* logits, float cap) {
+ggml_tensor* CpuGraphBuilder::head(ggml_tensor* states) {
+  ggml_tensor* logits =
+      multiply({parts().weights.head}, activations(parts().weights.output_norm, states));
+  const float cap = config().logit_softcap;
+  if (cap <= 0.0f) return logits;
   return ops_.add(context(), soft_cap_op(cap), {GGML_TYPE_F32, logits->ne[0], logits->ne[1]}, {logits});
 }
 

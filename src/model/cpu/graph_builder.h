@@ -14,24 +14,20 @@ namespace forerun {
 
 class CpuGraphBuilder final : public GraphBuilder {
  public:
-  struct Options {
-    const KernelSet& kernels;
-    const VisibleRows& rows;
-    int n_threads;
-  };
-  // `ops` owns what the graph's nodes compute with; it lives as long as the graph.
-  CpuGraphBuilder(const GraphParts& parts, const Options& options, CpuOps& ops);
+  // `rows`: what the rows of a pass see, whenever the program runs.
+  CpuGraphBuilder(const GraphParts& parts, const VisibleRows& rows)
+      : GraphBuilder(parts), kernels_(*parts.device.kernels()), rows_(rows) {}
 
   ggml_tensor* queries(int layer, ggml_tensor* states) override;
   ggml_tensor* attend(int layer, ggml_tensor* queries) override;
   ggml_tensor* gated(const MlpWeights& mlp, ggml_tensor* states) override;
   ggml_tensor* contribute(const Linear& linear, ggml_tensor* x, const ggml_tensor* post_norm,
                           ggml_tensor* states) override;
+  ggml_tensor* head(ggml_tensor* states) override;
   ggml_tensor* copy_rows(ggml_tensor* states, ggml_tensor* rows) override;
+  std::unique_ptr<PassProgram> finish() override;
 
  private:
-  ggml_tensor* head_product(ggml_tensor* states) override;
-  ggml_tensor* soft_cap(ggml_tensor* logits, float cap) override;
   // Activations: see ActivationLayout.
   ggml_tensor* activations(const ggml_tensor* norm_weight, ggml_tensor* states);
   // The parts of a product that reads activations of n numbers, and its sources, to
@@ -46,8 +42,9 @@ class CpuGraphBuilder final : public GraphBuilder {
   ggml_tensor* multiply(std::vector<Linear> linears, ggml_tensor* x, ggml_tensor* residual = nullptr);
   ggml_tensor* rope_table(int layer);
 
-  Options options_;
-  CpuOps& ops_;
+  const KernelSet& kernels_;
+  const VisibleRows& rows_;
+  CpuOps ops_;
   ggml_tensor* rope_table_ = nullptr;
   ggml_tensor* window_rope_table_ = nullptr;
 };

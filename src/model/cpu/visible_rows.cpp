@@ -1,6 +1,7 @@
 #include "model/cpu/visible_rows.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace forerun {
 
@@ -20,9 +21,13 @@ void VisibleRows::fill(const KvCells& cells, std::span<const Row> rows, int wind
   windowed_.clear();
   for (size_t r = 0; r < rows.size(); ++r) {
     const Row& row = rows[r];
-    const bool follows = r > 0 && row.sequence == rows[r - 1].sequence &&
-                         cells.parent(row.sequence, row.node) == rows[r - 1].node;
-    if (follows) {
+    const bool same_sequence = r > 0 && row.sequence == rows[r - 1].sequence;
+    if (same_sequence && row.node == rows[r - 1].node) {  // it fills up the pass
+      own_start_.push_back(own_start_.back());
+      all_.push_back(all_.back());
+      continue;
+    }
+    if (same_sequence && cells.parent(row.sequence, row.node) == rows[r - 1].node) {
       // A chain shares one list: its rows see more and more of it.
       own_start_.push_back(own_start_.back());
       own_.push_back(cells.cell(row.sequence, row.node));
@@ -37,7 +42,14 @@ void VisibleRows::fill(const KvCells& cells, std::span<const Row> rows, int wind
                     .first = 0,
                     .end = position + 1});
   }
-  for (size_t r = 0; r < rows.size(); ++r) all_[r].own = own_.data() + own_start_[r];
+  n_listed_ = static_cast<int>(own_.size());
+  int longest = 0;  // of this sequence
+  for (size_t r = 0; r < rows.size(); ++r) {
+    all_[r].own = own_.data() + own_start_[r];
+    longest = std::max(longest, all_[r].n_shared);
+    const bool is_last = r + 1 == rows.size() || all_[r + 1].shared != all_[r].shared;
+    if (is_last) n_listed_ += std::exchange(longest, 0);
+  }
   if (window == 0) return;
   windowed_ = all_;
   for (VisibleCells& row : windowed_) row.first = std::max(0, row.end - window);

@@ -20,6 +20,8 @@ class VisibleRows {
 
   std::span<const VisibleCells> all() const { return all_; }
   std::span<const VisibleCells> windowed() const { return windowed_; }
+  // How many cells all lists have: committed ones of a sequence count once for rows one after the other.
+  int n_listed() const { return n_listed_; }
 
  private:
   void append_path(const KvCells& cells, const Row& row);
@@ -28,6 +30,7 @@ class VisibleRows {
   std::vector<size_t> own_start_;  // per row: where its path begins
   std::vector<VisibleCells> all_;
   std::vector<VisibleCells> windowed_;
+  int n_listed_ = 0;
 };
 
 }  // namespace forerun

@@ -1,0 +1,196 @@
+// Times attention and the kernels for rows on the GPU: microseconds per call, in CUDA graphs of 32
+// layers with caches of their own, for rows of an 8B model (32 heads, 8 KV heads of 128; width 4096;
+// 14336 gates).
+#include <cuda_fp16.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <functional>
+#include <numeric>
+#include <random>
+#include <vector>
+
+#include "core/check.h"
+#include "model/cuda/attention.h"
+#include "model/cuda/attention_items.h"
+#include "model/cuda/device_array.h"
+#include "model/cuda/rows.h"
+
+namespace forerun::cuda {
+namespace {
+
+constexpr int kLayers = 32;
+constexpr int kCounts[] = {1, 2, 4, 8, 16, 32, 64};
+constexpr AttentionShape kShape{
+    .head_dim = 128, .n_heads = 32, .n_kv_heads = 8, .scale = 0.08838835f, .soft_cap = 0.0f};
+constexpr int kWidth = 4096, kGates = 14336, kCellHalves = 1024;
+
+// Median microseconds of one of kLayers calls, replayed as a graph.
+double microseconds(const std::function<void(int layer, cudaStream_t)>& call) {
+  cudaStream_t stream;
+  cudaGraph_t graph;
+  cudaGraphExec_t exec;
+  cudaEvent_t begin, end;
+  CHECK(cudaStreamCreate(&stream) == cudaSuccess);
+  CHECK(cudaEventCreate(&begin) == cudaSuccess && cudaEventCreate(&end) == cudaSuccess);
+  CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal) == cudaSuccess);
+  for (int layer = 0; layer < kLayers; ++layer) call(layer, stream);
+  CHECK(cudaStreamEndCapture(stream, &graph) == cudaSuccess);
+  CHECK(cudaGraphInstantiate(&exec, graph, 0) == cudaSuccess);
+  std::vector<float> times;
+  for (int i = 0; i < 12; ++i) {
+    CHECK(cudaEventRecord(begin, stream) == cudaSuccess);
+    CHECK(cudaGraphLaunch(exec, stream) == cudaSuccess);
+    CHECK(cudaEventRecord(end, stream) == cudaSuccess);
+    CHECK(cudaStreamSynchronize(stream) == cudaSuccess);
+    float ms = 0;
+    CHECK(cudaEventElapsedTime(&ms, begin, end) == cudaSuccess);
+    if (i >= 3) times.push_back(ms);
+  }
+  CHECK(cudaGraphExecDestroy(exec) == cudaSuccess && cudaGraphDestroy(graph) == cudaSuccess);
+  CHECK(cudaEventDestroy(begin) == cudaSuccess && cudaEventDestroy(end) == cudaSuccess);
+  CHECK(cudaStreamDestroy(stream) == cudaSuccess);
+  std::sort(times.begin(), times.end());
+  return times[times.size() / 2] * 1e3 / kLayers;
+}
+
+void zero(void* data, size_t n_bytes) {
+  CHECK(cudaMemset(data, 0, n_bytes) == cudaSuccess);
+}
+
+// A chain of n rows behind a context.
+void time_attention(int context) {
+  const int n_cells = context + 64;
+  const size_t layer_halves = static_cast<size_t>(n_cells) * kCellHalves;
+  const DeviceArray<__half> keys(layer_halves * kLayers), values(layer_halves * kLayers);
+  zero(keys.get(), layer_halves * kLayers * sizeof(__half));
+  zero(values.get(), layer_halves * kLayers * sizeof(__half));
+  const DeviceArray<__half> q(size_t{64} * kWidth), x(size_t{64} * kWidth);
+  zero(q.get(), size_t{64} * kWidth * sizeof(__half));
+
+  for (const int item_chunks : {0, 1, kGroup, kAllChunks}) {  // 0: as chosen
+    for (const bool scattered : {false, true}) {
+      if (scattered && item_chunks != 0) continue;
+      std::printf("context %5d, %s cells, item_chunks %8d: attend us (GB/s) + merge us\n", context,
+                  scattered ? "scattered" : "neighbouring", item_chunks);
+      for (const int n : kCounts) {
+        std::vector<int32_t> cells(static_cast<size_t>(n_cells));
+        std::iota(cells.begin(), cells.end(), 0);
+        std::mt19937 random(1);
+        if (scattered) std::shuffle(cells.begin(), cells.end(), random);
+        std::vector<SeenCells> rows;
+        for (int i = 0; i < n; ++i) {
+          rows.push_back(
+              {.shared = 0, .own = context, .n_shared = context, .first = 0, .end = context + i + 1});
+        }
+        const int chunks =
+            item_chunks != 0 ? item_chunks : choose_item_chunks(rows, kShape, int64_t{64} << 20);
+        AttentionItems items;
+        make_attention_items(rows, kShape.n_heads / kShape.n_kv_heads, chunks, items);
+        const DeviceArray<int32_t> cells_on(cells), start_on(items.partial_start);
+        const DeviceArray<SeenCells> rows_on(rows);
+        const DeviceArray<AttentionItem> items_on(items.items);
+        const DeviceArray<int32_t> n_items(
+            std::vector<int32_t>{static_cast<int32_t>(items.items.size())});
+        const DeviceArray<int32_t> item_chunks_on(std::vector<int32_t>{chunks});
+        const DeviceArray<float> partials(static_cast<size_t>(items.n_floats(kShape)));
+        const auto work = [&](int layer) {
+          const auto at = [&](const DeviceArray<__half>& cache) {
+            return CacheRows{
+                .data = reinterpret_cast<const std::byte*>(cache.get() + layer * layer_halves),
+                .row_bytes = kCellHalves * sizeof(__half)};
+          };
+          return AttentionWork{.shape = kShape,
+                               .keys = at(keys),
+                               .values = at(values),
+                               .q = q.get(),
+                               .cells = cells_on.get(),
+                               .rows = rows_on.get(),
+                               .items = items_on.get(),
+                               .n_items = n_items.get(),
+                               .n_rows = n,
+                               .item_chunks = item_chunks_on.get(),
+                               .partial_start = start_on.get(),
+                               .partials = partials.get()};
+        };
+        const Operand operand{.data = x.get(), .padded_rows = padded(n), .n_inputs = kWidth};
+        const double attend_us =
+            microseconds([&](int layer, cudaStream_t stream) { attend(work(layer), stream); });
+        const double merge_us =
+            microseconds([&](int layer, cudaStream_t stream) { merge(work(layer), operand, stream); });
+        std::printf("  n %2d (%d): %7.1f (%5.0f) + %5.1f\n", n, chunks, attend_us,
+                    (context + n) * 4096.0 / attend_us * 1e-3, merge_us);
+      }
+      std::fflush(stdout);
+    }
+  }
+}
+
+// Parts as a product in 264 runs leaves them.
+Parts parts_like(int n_outputs, int n_inputs, int n_rows, const float* data) {
+  const Cut cut{.tile_rows = 64, .n_tiles = n_outputs / 64, .n_stages = n_inputs / 128, .n_blocks = 264};
+  return {.data = data, .stride = int64_t{n_rows} * n_outputs, .n_outputs = n_outputs, .cut = cut};
+}
+
+void time_rows() {
+  const size_t n_parts_floats = size_t{64} << 20;
+  const DeviceArray<float> parts(n_parts_floats), states(size_t{64} * kWidth), weight(kWidth);
+  zero(parts.get(), n_parts_floats * sizeof(float));
+  zero(states.get(), size_t{64} * kWidth * sizeof(float));
+  zero(weight.get(), kWidth * sizeof(float));
+  const DeviceArray<__half> x(size_t{64} * kGates), q(size_t{64} * kWidth);
+  const DeviceArray<__half> keys(size_t{64} * kCellHalves), values(size_t{64} * kCellHalves);
+  const DeviceArray<float2> rope(size_t{64} * 64);
+  zero(rope.get(), size_t{64} * 64 * sizeof(float2));
+  std::vector<int64_t> cells(64);
+  std::iota(cells.begin(), cells.end(), 0);
+  const DeviceArray<int64_t> cells_on(cells);
+  std::printf("us: add_norm, heads, gated\n");
+  for (const int n : kCounts) {
+    const Segment down{.parts = parts_like(kWidth, kGates, n, parts.get()), .first = 0, .n = kWidth};
+    const double norm_us = microseconds([&](int, cudaStream_t stream) {
+      add_norm(states.get(), down, weight.get(), 1e-5f, {.n_rows = n, .n = kWidth}, states.get(),
+               {.data = x.get(), .padded_rows = padded(n), .n_inputs = kWidth}, stream);
+    });
+    const Parts qkv = parts_like(6144, kWidth, n, parts.get());
+    const HeadsWork heads_work{.q = {.parts = qkv, .first = 0, .n = 4096},
+                               .k = {.parts = qkv, .first = 4096, .n = 1024},
+                               .v = {.parts = qkv, .first = 5120, .n = 1024},
+                               .n_rows = n,
+                               .n_heads = 32,
+                               .n_kv_heads = 8,
+                               .head_dim = 128,
+                               .q_norm = nullptr,
+                               .k_norm = nullptr,
+                               .eps = 1e-5f,
+                               .rotates_pairs = false,
+                               .n_rope_dims = 128,
+                               .rope = rope.get(),
+                               .cells = cells_on.get(),
+                               .keys = keys.get(),
+                               .values = values.get(),
+                               .cache_row = kCellHalves,
+                               .q_out = q.get()};
+    const double heads_us = microseconds([&](int, cudaStream_t stream) { heads(heads_work, stream); });
+    const Parts gate_up = parts_like(2 * kGates, kWidth, n, parts.get());
+    const double gated_us = microseconds([&](int, cudaStream_t stream) {
+      gated(Gate::kSilu, {.parts = gate_up, .first = 0, .n = kGates},
+            {.parts = gate_up, .first = kGates, .n = kGates}, {.n_rows = n, .n = kGates},
+            {.data = x.get(), .padded_rows = padded(n), .n_inputs = kGates}, stream);
+    });
+    std::printf("  n %2d: %6.1f %6.1f %6.1f\n", n, norm_us, heads_us, gated_us);
+  }
+}
+
+}  // namespace
+}  // namespace forerun::cuda
+
+int main() {
+  if (!forerun::cuda::has_device()) {
+    std::printf("no CUDA device\n");
+    return 0;
+  }
+  forerun::cuda::time_rows();
+  for (const int context : {1024, 8192, 32000}) forerun::cuda::time_attention(context);
+}

@@ -1,0 +1,366 @@
+#include "model/cuda/graph_builder.h"
+
+#include <ggml-cpu.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "model/gpu_kernels.h"
+
+namespace forerun::cuda {
+namespace {
+
+constexpr size_t kAlignment = 256;
+
+Matrix matrix_of(const Linear& linear) {
+  const GpuMatrix& packed = *linear.gpu;
+  Matrix matrix = matrix_of(*format_of(packed.type), packed.n_in, packed.n_out);
+  matrix.data = packed.data;
+  return matrix;
+}
+
+// Whether `next` lies right behind `matrix`, so that one product serves both.
+bool go_together(const Matrix& matrix, const Matrix& next) {
+  return matrix.format == next.format && matrix.n_in == next.n_in &&
+         matrix.data + matrix.n_bytes() == next.data;
+}
+
+const float* floats_of(const ggml_tensor* tensor) {
+  return tensor == nullptr ? nullptr : static_cast<const float*>(tensor->data);
+}
+
+float* output_of(ggml_tensor* node) {
+  return static_cast<float*>(node->data);
+}
+
+// The width of a node of so many bytes, as one with a row for each of the pass.
+int64_t width_of(size_t n_bytes, int n_rows) {
+  return static_cast<int64_t>((n_bytes + static_cast<size_t>(n_rows) - 1) / static_cast<size_t>(n_rows));
+}
+
+int n_rows_of(const ggml_tensor* node) {
+  return static_cast<int>(node->ne[1]);
+}
+
+int64_t n_inputs_for(const std::vector<Linear>& readers) {
+  int64_t n = 0;
+  for (const Linear& reader : readers) {
+    n = std::max(n, padded_inputs(*format_of(reader.gpu->type), reader.gpu->n_in));
+  }
+  return n;
+}
+
+class CudaProgram final : public PassProgram {
+ public:
+  CudaProgram(Stream& stream, const CudaOps& ops, ggml_cgraph* graph)
+      : stream_(stream), steps_(ops.steps(graph)) {}
+
+  void run() override {
+    if (!captured_) {
+      captured_ = stream_.capture([&] {
+        for (const CudaStep& step : steps_) step.launch(step.dst, stream_.get());
+      });
+    }
+    stream_.run(captured_);
+  }
+
+ private:
+  Stream& stream_;
+  std::vector<CudaStep> steps_;
+  CapturedGraph captured_;
+};
+
+}  // namespace
+
+CudaGraphBuilder::CudaGraphBuilder(const GraphParts& parts, Stream& stream)
+    : GraphBuilder(parts),
+      stream_(stream),
+      seen_(parts.config, n_rows_of(parts.inputs.states), parts.n_kv) {}
+
+std::unique_ptr<PassProgram> CudaGraphBuilder::finish() {
+  return std::make_unique<CudaProgram>(stream_, ops_, parts().graph);
+}
+
+// --- states ---
+
+Segment CudaGraphBuilder::Output::segment() const {
+  return {.parts = parts_of(matrix, n_rows_of(product), floats_of(product)),
+          .first = first,
+          .n = n,
+          .scale = floats_of(scale),
+          .bias = bias == nullptr ? nullptr : floats_of(bias) + bias_first};
+}
+
+std::vector<ggml_tensor*> CudaGraphBuilder::States::sources() const {
+  return added ? std::vector{base, added->product} : std::vector{base};
+}
+
+CudaGraphBuilder::States CudaGraphBuilder::states_of(ggml_tensor* tensor) const {
+  const auto found = states_.find(tensor);
+  return found == states_.end() ? States{.base = tensor, .added = std::nullopt} : found->second;
+}
+
+Operand CudaGraphBuilder::OperandPlace::in(ggml_tensor* node) const {
+  return {.data = reinterpret_cast<__half*>(static_cast<std::byte*>(node->data) + start),
+          .padded_rows = padded(n_rows_of(node)),
+          .n_inputs = n_inputs};
+}
+
+ggml_tensor* CudaGraphBuilder::add_operand(const OperandPlace& place, int n_rows,
+                                           std::vector<ggml_tensor*> sources, Launch launch) {
+  const size_t n_bytes =
+      place.start + static_cast<size_t>(operand_halves(n_rows, place.n_inputs)) * sizeof(__half);
+  ggml_tensor* node =
+      ops_.add(context(), width_of(n_bytes, n_rows), n_rows, std::move(sources), std::move(launch));
+  operands_.emplace(node, place);
+  return node;
+}
+
+// Where something is added the node has the sum first, then the operand.
+ggml_tensor* CudaGraphBuilder::activations(const ggml_tensor* norm, ggml_tensor* tensor,
+                                           const std::vector<Linear>& readers) {
+  const States states = states_of(tensor);
+  const int n_rows = n_rows_of(tensor);
+  const RowsShape shape{.n_rows = n_rows, .n = config().n_embd};
+  const size_t sum_bytes =
+      states.added ? static_cast<size_t>(n_rows) * static_cast<size_t>(shape.n) * sizeof(float) : 0;
+  const OperandPlace place{.start = GGML_PAD(sum_bytes, kAlignment), .n_inputs = n_inputs_for(readers)};
+  const auto launch = [=, eps = config().norm_eps](ggml_tensor* dst, cudaStream_t stream) {
+    add_norm(floats_of(states.base), states.segment(), floats_of(norm), eps, shape, output_of(dst),
+             place.in(dst), stream);
+  };
+  ggml_tensor* node = add_operand(place, n_rows, states.sources(), launch);
+  if (states.added) states_[tensor] = {.base = node, .added = std::nullopt};
+  return node;
+}
+
+ggml_tensor* CudaGraphBuilder::contribute(const Linear& linear, ggml_tensor* x,
+                                          const ggml_tensor* post_norm, ggml_tensor* states) {
+  const Output output = multiply({linear}, x).front();
+  const States before = states_of(states);
+  if (post_norm == nullptr) {
+    ggml_tensor* base = before.added ? copy_rows(states, nullptr) : before.base;
+    states_[output.product] = {.base = base, .added = output};
+    return output.product;
+  }
+  const RowsShape shape{.n_rows = n_rows_of(states), .n = config().n_embd};
+  ggml_tensor* base = before.added ? copy_rows(states, nullptr) : before.base;
+  const auto launch = [=, eps = config().norm_eps](ggml_tensor* dst, cudaStream_t stream) {
+    norm_add(floats_of(base), output.segment(), floats_of(post_norm), eps, shape, output_of(dst),
+             stream);
+  };
+  return ops_.add_floats(context(), shape.n, shape.n_rows, {base, output.product}, launch);
+}
+
+ggml_tensor* CudaGraphBuilder::copy_rows(ggml_tensor* tensor, ggml_tensor* rows) {
+  const States states = states_of(tensor);
+  const int n_rows = rows == nullptr ? n_rows_of(tensor) : static_cast<int>(rows->ne[0]);
+  const RowsShape shape{.n_rows = n_rows, .n = config().n_embd};
+  std::vector<ggml_tensor*> sources = states.sources();
+  if (rows != nullptr) sources.push_back(rows);
+  const auto launch = [=](ggml_tensor* dst, cudaStream_t stream) {
+    const auto* chosen = rows == nullptr ? nullptr : static_cast<const int32_t*>(rows->data);
+    cuda::copy_rows(floats_of(states.base), states.segment(), chosen, shape, output_of(dst), stream);
+  };
+  return ops_.add_floats(context(), shape.n, n_rows, std::move(sources), launch);
+}
+
+// --- products ---
+
+std::vector<CudaGraphBuilder::Output> CudaGraphBuilder::multiply(const std::vector<Linear>& linears,
+                                                                 ggml_tensor* operand) {
+  const int n_rows = n_rows_of(operand);
+  const OperandPlace place = operands_.at(operand);
+  std::vector<Output> outputs;
+  for (size_t i = 0; i < linears.size();) {
+    Matrix matrix = matrix_of(linears[i]);
+    const size_t first_output = outputs.size();
+    for (int first = 0;;) {
+      const Linear& linear = linears[i++];
+      outputs.push_back({.product = nullptr,
+                         .matrix = {},
+                         .first = first,
+                         .n = static_cast<int>(linear.gpu->n_out),
+                         .scale = linear.scale,
+                         .bias = linear.bias});
+      if (i == linears.size() || !go_together(matrix, matrix_of(linears[i]))) break;
+      first = static_cast<int>(matrix.n_out);
+      matrix.n_out += matrix_of(linears[i]).n_out;
+    }
+    const auto launch = [=](ggml_tensor* dst, cudaStream_t stream) {
+      cuda::multiply(matrix, place.in(operand), n_rows, output_of(dst), stream);
+    };
+    ggml_tensor* product = ops_.add_floats(
+        context(), int64_t{matrix.most_parts()} * matrix.cut().n_outputs(), n_rows, {operand}, launch);
+    for (size_t o = first_output; o < outputs.size(); ++o) {
+      outputs[o].product = product;
+      outputs[o].matrix = matrix;
+    }
+  }
+  return outputs;
+}
+
+ggml_tensor* CudaGraphBuilder::gated(const MlpWeights& mlp, ggml_tensor* states) {
+  const std::vector<Output> outputs =
+      multiply({mlp.gate, mlp.up}, activations(mlp.norm, states, {mlp.gate, mlp.up}));
+  const RowsShape shape{.n_rows = n_rows_of(states), .n = config().n_ff};
+  const OperandPlace place{.start = 0, .n_inputs = n_inputs_for({mlp.down})};
+  const Gate gate = config().activation == Activation::kGelu ? Gate::kGelu : Gate::kSilu;
+  const auto launch = [=](ggml_tensor* dst, cudaStream_t stream) {
+    cuda::gated(gate, outputs[0].segment(), outputs[1].segment(), shape, place.in(dst), stream);
+  };
+  std::vector<ggml_tensor*> sources{outputs[0].product};
+  if (outputs[1].product != outputs[0].product) sources.push_back(outputs[1].product);
+  return add_operand(place, shape.n_rows, std::move(sources), launch);
+}
+
+ggml_tensor* CudaGraphBuilder::head(ggml_tensor* states) {
+  const Linear& head = parts().weights.head;
+  const Output output =
+      multiply({head}, activations(parts().weights.output_norm, states, {head})).front();
+  const int n_rows = n_rows_of(states);
+  const auto launch = [=, cap = config().logit_softcap](ggml_tensor* dst, cudaStream_t stream) {
+    cuda::finish(output.segment(), n_rows, cap, output_of(dst), stream);
+  };
+  return ops_.add_floats(context(), config().n_vocab, n_rows, {output.product}, launch);
+}
+
+// --- attention ---
+
+ggml_tensor* CudaGraphBuilder::rope_table(int layer) {
+  ggml_tensor*& node = config().is_windowed(layer) ? window_rope_table_ : rope_table_;
+  if (node != nullptr) return node;
+  const RopeConfig& rope = config().rope_of(layer);
+  float dims[2];
+  ggml_rope_yarn_corr_dims(rope.n_dims, rope.n_ctx_original, rope.freq_base, rope.beta_fast,
+                           rope.beta_slow, dims);
+  float magnitude = rope.attn_factor;
+  if (rope.ext_factor != 0.0f) magnitude *= 1.0f + 0.1f * std::log(1.0f / rope.freq_scale);
+  const ggml_tensor* factors = parts().weights.rope_factors;
+  const RopeTable table{.n_dims = rope.n_dims,
+                        .freq_base = rope.freq_base,
+                        .freq_scale = rope.freq_scale,
+                        .ext_factor = rope.ext_factor,
+                        .magnitude = magnitude,
+                        .yarn_low = dims[0],
+                        .yarn_high = dims[1],
+                        .factors = nullptr};
+  ggml_tensor* positions = parts().inputs.positions;
+  const int n_rows = static_cast<int>(positions->ne[0]);
+  node = ops_.add_floats(context(), rope.n_dims, n_rows, {positions},
+                         [=](ggml_tensor* dst, cudaStream_t stream) {
+                           RopeTable with_factors = table;
+                           with_factors.factors = floats_of(factors);
+                           cuda::rope_table(with_factors, static_cast<const int32_t*>(positions->data),
+                                            n_rows, reinterpret_cast<float2*>(dst->data), stream);
+                         });
+  return node;
+}
+
+ggml_tensor* CudaGraphBuilder::queries(int layer, ggml_tensor* states) {
+  const AttentionWeights& weights = this->layer(layer).attention;
+  const bool is_fused = weights.qkv.weight != nullptr;
+  const std::vector<Linear> linears =
+      is_fused ? std::vector{weights.qkv} : std::vector{weights.q, weights.k, weights.v};
+  std::vector<Output> outputs = multiply(linears, activations(weights.norm, states, linears));
+  if (is_fused) {  // one matrix, which may come with the biases of three
+    const auto n_q = static_cast<int>(config().n_embd_q()),
+               n_kv = static_cast<int>(config().n_embd_kv());
+    const Output all = outputs.front();
+    const auto part = [&](int first, int n, const ggml_tensor* bias) {
+      Output output = all;
+      output.first += first;
+      output.n = n;
+      output.bias_first = bias == nullptr ? first : 0;
+      if (bias != nullptr) output.bias = bias;
+      return output;
+    };
+    outputs = {part(0, n_q, weights.q.bias), part(n_q, n_kv, weights.k.bias),
+               part(n_q + n_kv, n_kv, weights.v.bias)};
+  }
+  std::vector<ggml_tensor*> sources{rope_table(layer), parts().inputs.cells};
+  for (const Output& output : outputs) {
+    if (std::find(sources.begin(), sources.end(), output.product) == sources.end())
+      sources.push_back(output.product);
+  }
+  const RopeConfig& rope = config().rope_of(layer);
+  ggml_tensor *keys = parts().cache.keys(layer), *values = parts().cache.values(layer);
+  HeadsWork work{.q = {},
+                 .k = {},
+                 .v = {},
+                 .n_rows = n_rows_of(states),
+                 .n_heads = config().n_heads,
+                 .n_kv_heads = config().n_kv_heads,
+                 .head_dim = config().head_dim,
+                 .q_norm = nullptr,
+                 .k_norm = nullptr,
+                 .eps = config().norm_eps,
+                 .q_scale = config().query_scale,
+                 .rotates_pairs = rope.layout == RopeLayout::kPairs,
+                 .n_rope_dims = rope.n_dims,
+                 .rope = nullptr,
+                 .cells = nullptr,
+                 .keys = nullptr,
+                 .values = nullptr,
+                 .cache_row = config().n_embd_kv(),
+                 .q_out = nullptr};
+  ggml_tensor *table = rope_table(layer), *cells = parts().inputs.cells;
+  const auto launch = [=, q_norm = weights.q_norm, k_norm = weights.k_norm](ggml_tensor* dst,
+                                                                            cudaStream_t stream) {
+    HeadsWork placed = work;
+    placed.q = outputs[0].segment();
+    placed.k = outputs[1].segment();
+    placed.v = outputs[2].segment();
+    placed.q_norm = floats_of(q_norm);
+    placed.k_norm = floats_of(k_norm);
+    placed.rope = reinterpret_cast<const float2*>(table->data);
+    placed.cells = static_cast<const int64_t*>(cells->data);
+    placed.keys = static_cast<__half*>(keys->data);
+    placed.values = static_cast<__half*>(values->data);
+    placed.q_out = static_cast<__half*>(dst->data);
+    heads(placed, stream);
+  };
+  const size_t row_bytes = static_cast<size_t>(config().n_embd_q()) * sizeof(__half);
+  return ops_.add(context(), static_cast<int64_t>(row_bytes), work.n_rows, std::move(sources), launch);
+}
+
+// What is known only when a pass is launched is where its inputs and partial results are.
+std::function<AttentionWork(ggml_tensor* partials)> CudaGraphBuilder::attention_work(int layer) const {
+  const ggml_tensor *keys = parts().cache.keys(layer), *values = parts().cache.values(layer);
+  const AttentionShape shape{.head_dim = config().head_dim,
+                             .n_heads = config().n_heads,
+                             .n_kv_heads = config().n_kv_heads,
+                             .scale = config().attention_scale,
+                             .soft_cap = 0};
+  const bool is_windowed = config().is_windowed(layer);
+  return [=, seen = seen_, inputs = parts().inputs.seen](ggml_tensor* partials) {
+    const auto cache_rows = [](const ggml_tensor* cache) {
+      return CacheRows{.data = static_cast<const std::byte*>(cache->data),
+                       .row_bytes = static_cast<int64_t>(cache->nb[1])};
+    };
+    AttentionWork work = seen.work(static_cast<const std::byte*>(inputs->data), is_windowed);
+    work.shape = shape;
+    work.keys = cache_rows(keys);
+    work.values = cache_rows(values);
+    work.partials = output_of(partials);
+    return work;
+  };
+}
+
+ggml_tensor* CudaGraphBuilder::attend(int layer, ggml_tensor* queries) {
+  const int n_rows = n_rows_of(queries);
+  const auto work_of = attention_work(layer);
+  ggml_tensor* partials =
+      ops_.add_floats(context(), seen_.partial_floats() / n_rows + 1, n_rows,
+                      {queries, parts().inputs.seen}, [=](ggml_tensor* dst, cudaStream_t stream) {
+                        AttentionWork work = work_of(dst);
+                        work.q = static_cast<const __half*>(queries->data);
+                        cuda::attend(work, stream);
+                      });
+  const OperandPlace place{.start = 0, .n_inputs = n_inputs_for({this->layer(layer).attention.out})};
+  return add_operand(
+      place, n_rows, {partials, parts().inputs.seen},
+      [=](ggml_tensor* dst, cudaStream_t stream) { merge(work_of(partials), place.in(dst), stream); });
+}
+
+}  // namespace forerun::cuda

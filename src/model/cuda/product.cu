@@ -1,0 +1,90 @@
+#include <algorithm>
+
+#include "core/check.h"
+#include "model/cuda/product.h"
+#include "model/cuda/product_launch.cuh"
+
+namespace forerun::cuda {
+namespace {
+
+// Two blocks on each of 132 SMs. With fewer some SMs would have one and others two; matrices with more
+// tiles have a block per tile. A constant, so that GPUs with other numbers of SMs cut sums alike.
+constexpr int kBlocks = 2 * 132;
+constexpr int kMaxTileBlocks = 32;  // more parts than that would cost more to add than they save
+
+const FormatKernels* kernels_of_type(ggml_type type) {
+  for (const auto& family : {float_kernels(), block_kernels(), k_kernels()}) {
+    for (const FormatKernels& kernels : family) {
+      if (kernels.format.type == type) return &kernels;
+    }
+  }
+  return nullptr;
+}
+
+int64_t filled_up(int64_t n, int64_t step) {
+  return (n + step - 1) / step * step;
+}
+
+}  // namespace
+
+const Format* format_of(ggml_type type) {
+  const FormatKernels* kernels = kernels_of_type(type);
+  return kernels == nullptr ? nullptr : &kernels->format;
+}
+
+Matrix matrix_of(const Format& format, int64_t n_in, int64_t n_out) {
+  return {.format = &format, .data = nullptr, .n_in = n_in, .n_out = filled_up(n_out, format.tile_rows)};
+}
+
+int64_t padded_inputs(const Format& format, int64_t n_in) {
+  return filled_up(n_in, format.stage_depth);
+}
+
+size_t Matrix::n_bytes() const {
+  const int64_t n_stages =
+      n_out / format->tile_rows * (padded_inputs(*format, n_in) / format->stage_depth);
+  return static_cast<size_t>(n_stages) * format->stage_bytes;
+}
+
+Cut Matrix::cut() const {
+  const int n_tiles = static_cast<int>(n_out / format->tile_rows);
+  const int n_stages = static_cast<int>(padded_inputs(*format, n_in) / format->stage_depth);
+  // No block may be without a stage: it would leave its part unwritten.
+  const int n_tile_blocks = std::min(kMaxTileBlocks, n_stages);
+  return {.tile_rows = format->tile_rows,
+          .n_tiles = n_tiles,
+          .n_stages = n_stages,
+          .n_blocks = std::max(n_tiles, std::min(kBlocks, n_tile_blocks * n_tiles))};
+}
+
+int Matrix::most_parts() const {
+  const Cut c = cut();
+  int most = 0;
+  for (int tile = 0; tile < c.n_tiles; ++tile) most = std::max(most, c.n_parts(tile * c.tile_rows));
+  return most;
+}
+
+void pack(const Format& format, const std::byte* file_rows, int64_t n_in, int64_t n_rows,
+          std::byte* packed, cudaStream_t stream) {
+  const size_t n_bytes = matrix_of(format, n_in, n_rows).n_bytes();
+  check(cudaMemsetAsync(packed, 0, n_bytes, stream), "pack weights");
+  kernels_of_type(format.type)->pack(file_rows, n_in, n_rows, packed, stream);
+}
+
+void multiply(const Matrix& matrix, const Operand& x, int n_rows, float* parts, cudaStream_t stream) {
+  CHECK(n_rows >= 1 && x.padded_rows == padded(n_rows));
+  const Cut cut = matrix.cut();
+  for (int first = 0; first < n_rows; first += kMaxRows) {
+    const ProductWork work{.weights = matrix.data,
+                           .x = x.data + x.index(0, first),
+                           .parts = parts + int64_t{first} * cut.n_outputs(),
+                           .part_stride = int64_t{n_rows} * cut.n_outputs(),
+                           .n_rows = std::min(n_rows - first, kMaxRows),
+                           .padded_rows = x.padded_rows,
+                           .n_ring = 0,  // the launch knows it
+                           .cut = cut};
+    kernels_of_type(matrix.format->type)->multiply(work, stream);
+  }
+}
+
+}  // namespace forerun::cuda

@@ -1,0 +1,123 @@
+// Products of a weight matrix with few rows, at the price of reading the weights once:
+// y[row][out] = sum over k of W[out][k] x[row][k].
+//
+// Row invariance: a row's bits depend neither on how many rows share the product nor on its place
+// among them. The order of summation belongs to the matrix: its weights, tile after tile, are cut
+// into equal runs, one per block of threads, across the borders of tiles; a block walks its run in
+// order and leaves a part of the sum for every tile that it touches; whoever reads the result adds
+// the parts of a tile in order (Parts). The number of rows chooses nothing but how many columns of
+// the tensor cores there are.
+#pragma once
+
+#include <cuda_fp16.h>
+#include <cuda_runtime.h>
+#include <ggml.h>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace forerun::cuda {
+
+// How matrices of one type of a GGUF file are packed and multiplied.
+struct Format {
+  ggml_type type;
+  int tile_rows;    // outputs of a tile
+  int stage_depth;  // inputs of a stage; n_in is filled up with zeros to a multiple of it
+  int stage_bytes;  // packed, of a tile's outputs
+};
+// nullptr: there is no kernel for that type.
+const Format* format_of(ggml_type type);
+
+// How the sums of a matrix are cut. The same for every number of rows, and on every GPU of a
+// generation.
+struct Cut {
+  int tile_rows;
+  int n_tiles;
+  int n_stages;  // of a tile
+  int n_blocks;
+
+  __host__ __device__ int first(int block) const {
+    return static_cast<int>(int64_t{n_tiles} * n_stages * block / n_blocks);
+  }
+  __host__ __device__ int block_of(int stage) const {
+    return static_cast<int>((int64_t{stage + 1} * n_blocks - 1) / (int64_t{n_tiles} * n_stages));
+  }
+  // How many parts the sum of an output has.
+  __host__ __device__ int n_parts(int output) const {
+    const int tile = output / tile_rows;
+    return block_of(tile * n_stages + n_stages - 1) - block_of(tile * n_stages) + 1;
+  }
+  __host__ __device__ int n_outputs() const { return n_tiles * tile_rows; }  // filled up
+};
+
+// A matrix as the kernels read it, or several of the same format and n_in one behind the other.
+struct Matrix {
+  const Format* format = nullptr;
+  const std::byte* data = nullptr;  // on the device
+  int64_t n_in = 0;
+  int64_t n_out = 0;  // filled up to whole tiles
+
+  size_t n_bytes() const;
+  Cut cut() const;
+  int most_parts() const;  // of any output
+};
+Matrix matrix_of(const Format& format, int64_t n_in, int64_t n_out);
+
+// Rows [0, n_rows) of a matrix as they lie in a file, on the device, into the place that begins at
+// `packed` (aligned to 128 bytes), which is as large as n_bytes() of the whole. Outputs beyond n_rows
+// become zeros. Products begin to read weights before the kernel ahead of them has ended: synchronise
+// the stream once between packing and the first product.
+void pack(const Format& format, const std::byte* file_rows, int64_t n_in, int64_t n_rows,
+          std::byte* packed, cudaStream_t stream);
+
+// What a product leaves for the kernel that reads it.
+struct Parts {
+  const float* data = nullptr;  // [part][row][output, filled up]
+  int64_t stride = 0;           // floats from part to part
+  int n_outputs = 0;
+  Cut cut{};
+};
+
+// Rows of activations as products read them: F16 in an order of the tensor cores, in blocks of 32
+// inputs. `padded_rows`: see padded().
+constexpr int kOperandBlock = 32;
+__host__ __device__ inline int64_t operand_index(int64_t k, int row, int padded_rows) {
+  // A lane's operand, 16 bytes: for t = 0..3 and p = 0..3 the inputs 8 p + 2 t and the next.
+  return (k / 32 * padded_rows + row) * 32 + k % 8 / 2 * 8 + k % 32 / 8 * 2 + k % 2;
+}
+constexpr int kMaxRows = 64;  // of one operand
+// Rows that an operand has room for, of which the first n count; those beyond may be anything. Of more
+// rows than an operand holds there is one behind the other.
+inline int padded(int n_rows) {
+  int padded_rows = 8;
+  while (padded_rows < n_rows && padded_rows < kMaxRows) padded_rows *= 2;
+  return padded_rows;
+}
+struct Operand {
+  __half* data = nullptr;
+  int padded_rows = 0;
+  int64_t n_inputs = 0;  // at least padded_inputs() of all that read it
+
+  __host__ __device__ int64_t index(int64_t k, int row) const {
+    return row / padded_rows * (padded_rows * n_inputs) +
+           operand_index(k, row % padded_rows, padded_rows);
+  }
+};
+inline int64_t operand_halves(int n_rows, int64_t n_inputs) {
+  const int padded_rows = padded(n_rows);
+  return int64_t{(n_rows + padded_rows - 1) / padded_rows} * padded_rows * n_inputs;
+}
+// Inputs that an operand has: those beyond n_in must be zeros.
+int64_t padded_inputs(const Format& format, int64_t n_in);
+
+// parts: room for most_parts() * n_rows * cut().n_outputs() floats.
+void multiply(const Matrix& matrix, const Operand& x, int n_rows, float* parts, cudaStream_t stream);
+inline Parts parts_of(const Matrix& matrix, int n_rows, const float* data) {
+  const Cut cut = matrix.cut();
+  return {.data = data,
+          .stride = int64_t{n_rows} * cut.n_outputs(),
+          .n_outputs = cut.n_outputs(),
+          .cut = cut};
+}
+
+}  // namespace forerun::cuda

@@ -1,0 +1,189 @@
+// The kernel of products: a ring of stages in shared memory, filled while others are multiplied.
+//
+// From Hopper on one thread has the copy engine fill it, and weights, which do not depend on the kernel
+// before, are fetched while that one still runs. On Ampere and Ada all threads copy. Either way the
+// arithmetic is the same, and so are the bits.
+#pragma once
+
+#include "model/cuda/product.h"
+#include "model/cuda/weights.cuh"
+
+namespace forerun::cuda {
+
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+constexpr bool kHasCopyEngine = true;
+#else
+constexpr bool kHasCopyEngine = false;
+#endif
+
+constexpr int kMaxRing = 8;  // stages
+constexpr int kMinRing = 2;
+
+struct ProductWork {
+  const std::byte* weights;  // stage after stage, tile after tile
+  const __half* x;
+  float* parts;
+  int64_t part_stride;  // floats from part to part
+  int n_rows;
+  int padded_rows;  // of x
+  int n_ring;  // stages in shared memory
+  Cut cut;
+};
+
+// Keeps the compiler from computing what follows from v before the loop: registers are scarce there.
+__device__ __forceinline__ int only_here(int v) {
+  asm volatile("" : "+r"(v));
+  return v;
+}
+
+// A stage in shared memory: weights, and x for the same inputs.
+template <typename W, int NT>
+struct RingStage {
+  static constexpr int kXBytes = W::kBlocks * NT * 8 * kOperandBlock * 2;
+  static constexpr int kBytes = W::kStageBytes + kXBytes;
+  static_assert(W::kStageBytes % 128 == 0);
+};
+
+// The ring, and who fills it.
+template <typename W, int NT>
+struct Ring {
+  using Stage = RingStage<W, NT>;
+  const ProductWork& work;
+  std::byte* stages;
+  uint64_t* full;   // [n_ring] barriers: the stage is there
+  uint64_t* empty;  // all warps are done with it
+  int first;        // stage of the matrix that is the block's first
+  bool fills;       // whether this thread has a part in it
+
+  __device__ __forceinline__ const std::byte* weights_of(int i) const {
+    return work.weights + static_cast<int64_t>(first + i) * W::kStageBytes;
+  }
+  __device__ __forceinline__ const std::byte* x_of(int i) const {
+    const int64_t stage_of_tile = (first + i) % work.cut.n_stages;
+    return reinterpret_cast<const std::byte*>(work.x) + stage_of_tile * Stage::kXBytes;
+  }
+  __device__ __forceinline__ std::byte* stage(int slot) const { return stages + slot * Stage::kBytes; }
+
+  __device__ __forceinline__ void make_barriers() {
+    for (int slot = 0; slot < work.n_ring; ++slot) {
+      ptx::barrier_init(&full[slot], kHasCopyEngine ? 1 : kThreads);
+      ptx::barrier_init(&empty[slot], kWarps);
+    }
+    if constexpr (kHasCopyEngine) ptx::barriers_ready();
+  }
+
+  __device__ __forceinline__ void begin_weights(int i, int slot) {
+    ptx::barrier_expect(&full[slot], Stage::kBytes);
+    ptx::copy_bulk(stage(slot), weights_of(i), W::kStageBytes, &full[slot], ptx::evict_first());
+  }
+  __device__ __forceinline__ void begin_x(int i, int slot) {
+    ptx::copy_bulk(stage(slot) + W::kStageBytes, x_of(i), Stage::kXBytes, &full[slot]);
+  }
+  // All of stage i, of the block's.
+  __device__ __forceinline__ void begin(int i, int slot) {
+    if constexpr (kHasCopyEngine) {
+      begin_weights(i, slot);
+      begin_x(i, slot);
+    } else {
+      copy_share(stage(slot), weights_of(i), W::kStageBytes);
+      copy_share(stage(slot) + W::kStageBytes, x_of(i), Stage::kXBytes);
+      ptx::barrier_arrive_after_copies(&full[slot]);
+    }
+  }
+  __device__ __forceinline__ void copy_share(std::byte* to, const std::byte* from, int n_bytes) {
+    for (int at = only_here(threadIdx.x) * 16; at < n_bytes; at += kThreads * 16) {
+      ptx::copy_16(to + at, from + at);
+    }
+  }
+};
+
+// The sums of a tile, as far as this block has them, to their part. Leaves zeros.
+template <typename W, int NT>
+__device__ __forceinline__ void store(const ProductWork& work, int tile,
+                                      float (&sums)[W::kTiles][NT][4]) {
+  const int warp = only_here(threadIdx.x) / 32, lane = only_here(threadIdx.x) % 32;
+  const int n_outputs = only_here(work.cut.n_outputs()), n_rows = only_here(work.n_rows);
+  const int part = blockIdx.x - work.cut.block_of(tile * work.cut.n_stages);
+  float* to = work.parts + part * work.part_stride + tile * W::kOutputs + warp * W::kTiles * 16 + lane / 4;
+#pragma unroll
+  for (int nt = 0; nt < NT; ++nt) {
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      const int row = nt * 8 + lane % 4 * 2 + i;
+      float* of_row = to + static_cast<int64_t>(row) * n_outputs;
+#pragma unroll
+      for (int m = 0; m < W::kTiles; ++m) {
+        if (row < n_rows) {
+          of_row[m * 16] = sums[m][nt][i];
+          of_row[m * 16 + 8] = sums[m][nt][2 + i];
+        }
+        sums[m][nt][i] = sums[m][nt][2 + i] = 0.f;
+      }
+    }
+  }
+}
+
+// Two blocks fit on an SM, so that blocks of the next product move in, and fetch weights, while the last
+// of this one's finish. NT: columns of the tensor cores, in units of 8 rows of x.
+template <typename W, int NT>
+__global__ void __launch_bounds__(kThreads, 2) multiply_rows(const __grid_constant__ ProductWork work) {
+  extern __shared__ __align__(128) std::byte stages[];
+  __shared__ uint64_t full[kMaxRing], empty[kMaxRing];
+
+  const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+  const int n_ring = work.n_ring;
+  const int first = work.cut.first(blockIdx.x), n = work.cut.first(blockIdx.x + 1) - first;
+  Ring<W, NT> ring{.work = work,
+                   .stages = stages,
+                   .full = full,
+                   .empty = empty,
+                   .first = first,
+                   .fills = !kHasCopyEngine || threadIdx.x == 0};
+
+  if constexpr (kHasCopyEngine) {
+    ptx::launch_dependents();
+    if (ring.fills) {
+      ring.make_barriers();
+      for (int i = 0; i < min(n_ring, n); ++i) ring.begin_weights(i, i);
+      ptx::wait_dependencies();  // from here on x may be read and parts may be written
+      for (int i = 0; i < min(n_ring, n); ++i) ring.begin_x(i, i);
+    }
+    __syncthreads();
+  } else {
+    if (threadIdx.x == 0) ring.make_barriers();
+    __syncthreads();
+    for (int i = 0; i < min(n_ring, n); ++i) ring.begin(i, i);
+  }
+
+  // Fills the slot of stage i - 1 again, once all warps are done with that.
+  const auto refill = [&](int i, int slot, int parity) {
+    if (ring.fills && i > 0 && i - 1 + n_ring < n) {
+      const int old_slot = slot == 0 ? n_ring - 1 : slot - 1;
+      ptx::barrier_wait(&empty[old_slot], slot == 0 ? parity ^ 1 : parity);
+      ring.begin(i - 1 + n_ring, old_slot);
+    }
+    __syncwarp();
+  };
+  // Late, so as not to wait for slower warps; but with two stages the next would not be under way.
+  const bool refills_early = n_ring == kMinRing;
+
+  float sums[W::kTiles][NT][4] = {};
+  int slot = 0, parity = 0;
+  int n_left = work.cut.n_stages - first % work.cut.n_stages;  // stages of the tile
+  for (int i = 0; i < n; ++i) {
+    ptx::barrier_wait(&full[slot], parity);
+    if (refills_early) refill(i, slot, parity);
+    const std::byte* stage = ring.stage(slot);
+    W::template multiply<NT>(stage, as<uint4>(stage + W::kStageBytes), sums, warp, lane);
+    __syncwarp();
+    if (lane == 0) ptx::barrier_arrive(&empty[slot]);
+    if (!refills_early) refill(i, slot, parity);
+    if (++slot == n_ring) slot = 0, parity ^= 1;
+
+    if (--n_left > 0 && i + 1 < n) continue;  // the tile goes on
+    store<W, NT>(work, (first + i) / work.cut.n_stages, sums);
+    n_left = work.cut.n_stages;
+  }
+}
+
+}  // namespace forerun::cuda

@@ -1,0 +1,129 @@
+// Launches of the kernels of one weight type, and the table in which product.cu finds them.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <mutex>
+#include <span>
+
+#include "core/check.h"
+#include "model/cuda/launch.cuh"
+#include "model/cuda/product.h"
+#include "model/cuda/product_kernel.cuh"
+
+namespace forerun::cuda {
+
+struct FormatKernels {
+  Format format;
+  void (*pack)(const std::byte* file_rows, int64_t n_in, int64_t n_rows, std::byte* packed,
+               cudaStream_t stream);
+  void (*multiply)(const ProductWork& work, cudaStream_t stream);
+};
+std::span<const FormatKernels> float_kernels();  // product_float.cu
+std::span<const FormatKernels> block_kernels();  // product_blocks.cu
+std::span<const FormatKernels> k_kernels();      // product_k.cu
+
+// --- packing ---
+
+// One warp per 16 outputs and 32 inputs. `packed` is zeros.
+template <typename W>
+__global__ void pack_rows(const uint8_t* file_rows, int64_t n_in, int64_t n_rows, std::byte* packed) {
+  const int64_t n_blocks = (n_in + 31) / 32, n_stages = (n_in + W::kDepth - 1) / W::kDepth;
+  const int64_t unit = (blockIdx.x * int64_t{blockDim.x} + threadIdx.x) / 32;
+  const int64_t tile = unit / n_blocks, block = unit % n_blocks;
+  const int lane = threadIdx.x % 32;
+  const int64_t stage = tile / W::kAllTiles * n_stages + block / W::kBlocks;
+  for (int row = 0; row < 2; ++row) {
+    const int64_t output = tile * 16 + lane / 4 + row * 8;
+    if (output >= n_rows) continue;
+    const uint8_t* from = file_rows + output * (n_in / W::kFileBlock) * W::kFileBytes;
+    const Place to{.stage = packed + stage * W::kStageBytes,
+                   .block = static_cast<int>(block % W::kBlocks),
+                   .tile = static_cast<int>(tile % W::kAllTiles),
+                   .lane = lane,
+                   .row = row};
+    if constexpr (W::kFileBlock == 1) {
+      const int n = static_cast<int>(min(n_in - block * 32, int64_t{32}));
+      W::pack(reinterpret_cast<const uint16_t*>(from) + block * 32, n, to);
+    } else {
+      constexpr int kParts = W::kFileBlock / 32;
+      W::pack(from + block / kParts * W::kFileBytes, static_cast<int>(block % kParts), to);
+    }
+  }
+}
+
+template <typename W>
+void launch_pack(const std::byte* file_rows, int64_t n_in, int64_t n_rows, std::byte* packed,
+                 cudaStream_t stream) {
+  CHECK(n_in % W::kFileBlock == 0);
+  const int64_t n_units = (n_rows + 15) / 16 * ((n_in + 31) / 32);
+  const auto n_blocks = static_cast<unsigned>((n_units * 32 + kThreads - 1) / kThreads);
+  pack_rows<W><<<n_blocks, kThreads, 0, stream>>>(reinterpret_cast<const uint8_t*>(file_rows), n_in,
+                                                  n_rows, packed);
+  check(cudaGetLastError(), "pack weights");
+}
+
+// --- products ---
+
+// Two of them on an SM, as measured on an H200, which has 228 KB.
+constexpr int kMaxRingBytes = 106 * 1024;
+constexpr int kMaxDevices = 64;
+
+// How many stages the ring of a kernel has on `device`, for which it is prepared. Two blocks on an SM if they have room.
+template <typename W, int NT>
+int prepare(int device) {
+  constexpr int kBytes = RingStage<W, NT>::kBytes, kBarrierBytes = 2 * kMaxRing * 8;
+  const auto attribute = [&](cudaDeviceAttr which) {
+    int value = 0;
+    check(cudaDeviceGetAttribute(&value, which, device), "say what it has");
+    return value;
+  };
+  const int of_sm = attribute(cudaDevAttrMaxSharedMemoryPerMultiprocessor);
+  const int reserved = attribute(cudaDevAttrReservedSharedMemoryPerBlock) + kBarrierBytes;
+  const int most = attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin) - kBarrierBytes;
+  const int room = std::min(kMaxRingBytes, of_sm / 2 - reserved);
+  const int n_ring = std::clamp(room / kBytes, kMinRing, kMaxRing);
+  CHECK(n_ring * kBytes <= most);
+  check(cudaFuncSetAttribute(multiply_rows<W, NT>, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                  n_ring * kBytes),
+             "prepare a product");
+  return n_ring;
+}
+
+template <typename W, int NT>
+void launch_multiply(ProductWork work, cudaStream_t stream) {
+  static std::array<std::once_flag, kMaxDevices> prepared;
+  static std::array<int, kMaxDevices> n_ring;
+  int device = 0;
+  check(cudaGetDevice(&device), "say which it is");
+  CHECK(device < kMaxDevices);
+  std::call_once(prepared[device], [&] { n_ring[device] = prepare<W, NT>(device); });
+  work.n_ring = n_ring[device];
+  launch(multiply_rows<W, NT>,
+         {.blocks = dim3(static_cast<unsigned>(work.cut.n_blocks)),
+          .threads = kThreads,
+          .shared_bytes = static_cast<size_t>(work.n_ring) * RingStage<W, NT>::kBytes},
+         stream, work);
+}
+
+template <typename W>
+void launch_multiply_by_rows(const ProductWork& work, cudaStream_t stream) {
+  switch (work.padded_rows) {
+    case 8: return launch_multiply<W, 1>(work, stream);
+    case 16: return launch_multiply<W, 2>(work, stream);
+    case 32: return launch_multiply<W, 4>(work, stream);
+    default: return launch_multiply<W, 8>(work, stream);
+  }
+}
+
+template <typename W>
+FormatKernels kernels_of(ggml_type type) {
+  return {.format = {.type = type,
+                     .tile_rows = W::kOutputs,
+                     .stage_depth = W::kDepth,
+                     .stage_bytes = W::kStageBytes},
+          .pack = launch_pack<W>,
+          .multiply = launch_multiply_by_rows<W>};
+}
+
+}  // namespace forerun::cuda

@@ -1,0 +1,337 @@
+// Products against double precision, and bit for bit against every row alone.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <numeric>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "core/check.h"
+#include "model/cuda/device_array.h"
+#include "model/cuda/product.h"
+
+namespace forerun::cuda {
+namespace {
+
+constexpr ggml_type kTypes[] = {GGML_TYPE_F16,  GGML_TYPE_BF16, GGML_TYPE_Q8_0, GGML_TYPE_Q4_0,
+                                GGML_TYPE_Q4_1, GGML_TYPE_Q5_0, GGML_TYPE_Q5_1, GGML_TYPE_MXFP4,
+                                GGML_TYPE_Q4_K, GGML_TYPE_Q5_K, GGML_TYPE_Q6_K};
+
+void check(cudaError_t error) {
+  CHECK(error == cudaSuccess);
+}
+
+// --- weights as in a file, with scales that are neither tiny nor huge ---
+
+using Random = std::mt19937;
+
+float uniform(Random& random) {
+  return static_cast<float>(random()) * 0x1p-31f - 1.f;
+}
+float moderate_scale(Random& random) {
+  const float u = uniform(random);
+  return (u < 0 ? u - 0.5f : u + 0.5f) * 0x1p-7f;
+}
+
+std::vector<int> places_of_half_scales(ggml_type type) {
+  switch (type) {
+    case GGML_TYPE_Q4_1:
+    case GGML_TYPE_Q5_1:
+    case GGML_TYPE_Q4_K:
+    case GGML_TYPE_Q5_K: return {0, 2};
+    case GGML_TYPE_Q6_K: return {208};
+    case GGML_TYPE_MXFP4: return {};
+    default: return {0};
+  }
+}
+
+std::vector<std::byte> random_file_rows(ggml_type type, int64_t n_in, int64_t n_rows, Random& random) {
+  const size_t row_bytes = ggml_row_size(type, n_in), block_bytes = ggml_type_size(type);
+  std::vector<std::byte> file(row_bytes * n_rows);
+  if (type == GGML_TYPE_F16 || type == GGML_TYPE_BF16) {
+    for (size_t at = 0; at < file.size(); at += 2) {
+      const float value = uniform(random) * 0.1f;
+      const uint16_t bits =
+          type == GGML_TYPE_F16 ? ggml_fp32_to_fp16(value) : ggml_fp32_to_bf16(value).bits;
+      std::memcpy(&file[at], &bits, 2);
+    }
+    return file;
+  }
+  for (size_t at = 0; at < file.size(); ++at) file[at] = static_cast<std::byte>(random() >> 7 & 255);
+  const std::vector<int> places = places_of_half_scales(type);
+  for (size_t at = 0; at < file.size(); at += block_bytes) {
+    if (type == GGML_TYPE_MXFP4) file[at] = static_cast<std::byte>(115 + random() % 10);
+    for (const int place : places) {
+      const ggml_fp16_t scale = ggml_fp32_to_fp16(moderate_scale(random));
+      std::memcpy(&file[at + place], &scale, 2);
+    }
+  }
+  return file;
+}
+
+// --- rows ---
+
+struct Rows {
+  int64_t n_in;
+  std::vector<__half> values;  // [row][input]
+
+  Rows(int n_rows, int64_t n_in, Random& random) : n_in(n_in) {
+    for (int64_t i = 0; i < n_rows * n_in; ++i) values.push_back(__float2half(uniform(random)));
+  }
+  __half at(int row, int64_t k) const { return values[row * n_in + k]; }
+
+  // The chosen rows as an operand; what may be anything is NaN.
+  std::vector<__half> operand(const std::vector<int>& chosen, int64_t n_padded_inputs) const {
+    const int n = static_cast<int>(chosen.size());
+    const Operand place{.data = nullptr, .padded_rows = padded(n), .n_inputs = n_padded_inputs};
+    std::vector<__half> to(operand_halves(n, n_padded_inputs),
+                           __float2half(std::numeric_limits<float>::quiet_NaN()));
+    for (int row = 0; row < n; ++row) {
+      for (int64_t k = 0; k < n_padded_inputs; ++k) {
+        to[place.index(k, row)] = k < n_in ? at(chosen[row], k) : __float2half(0.f);
+      }
+    }
+    return to;
+  }
+};
+
+// Adds the parts in order: [row][output, filled up].
+std::vector<float> added(const std::vector<float>& data, const Parts& parts, int n_rows) {
+  std::vector<float> sums(static_cast<size_t>(n_rows) * parts.n_outputs);
+  for (int output = 0; output < parts.n_outputs; ++output) {
+    const int n_parts = parts.cut.n_parts(output);
+    for (int row = 0; row < n_rows; ++row) {
+      const size_t at = static_cast<size_t>(row) * parts.n_outputs + output;
+      float sum = data[at];
+      for (int part = 1; part < n_parts; ++part) sum += data[part * parts.stride + at];
+      sums[at] = sum;
+    }
+  }
+  return sums;
+}
+
+std::vector<float> product(const Matrix& matrix, const Rows& rows, const std::vector<int>& chosen) {
+  const int n = static_cast<int>(chosen.size());
+  const int64_t n_inputs = padded_inputs(*matrix.format, matrix.n_in);
+  DeviceArray<__half> x(rows.operand(chosen, n_inputs));
+  const size_t n_floats = static_cast<size_t>(matrix.most_parts()) * n * matrix.cut().n_outputs();
+  DeviceArray<float> parts(n_floats);
+  multiply(matrix, {.data = x.get(), .padded_rows = padded(n), .n_inputs = n_inputs}, n, parts.get(),
+           nullptr);
+  return added(parts.read(), parts_of(matrix, n, parts.get()), n);
+}
+
+// [output] in double precision, of the values that ggml says the file has.
+std::vector<double> reference(ggml_type type, const std::vector<std::byte>& file, const Rows& rows,
+                              int row) {
+  const size_t row_bytes = ggml_row_size(type, rows.n_in);
+  std::vector<float> weights(rows.n_in);
+  std::vector<double> x(rows.n_in), y;
+  for (int64_t k = 0; k < rows.n_in; ++k) x[k] = __half2float(rows.at(row, k));
+  for (size_t at = 0; at < file.size(); at += row_bytes) {
+    ggml_get_type_traits(type)->to_float(&file[at], weights.data(), rows.n_in);
+    double sum = 0;
+    for (int64_t k = 0; k < rows.n_in; ++k) sum += double{weights[k]} * x[k];
+    y.push_back(sum);
+  }
+  return y;
+}
+
+// The norm of differences over the norm of what was expected, of all rows that were added.
+struct RelativeError {
+  double difference = 0, norm = 0;
+
+  void add(const float* y, const std::vector<double>& expected) {
+    for (size_t i = 0; i < expected.size(); ++i) {
+      difference += std::pow(y[i] - expected[i], 2);
+      norm += std::pow(expected[i], 2);
+    }
+  }
+  double value() const { return std::sqrt(difference / norm); }
+};
+
+class ProductTest : public testing::TestWithParam<ggml_type> {
+ protected:
+  void SetUp() override {
+    if (!has_device()) GTEST_SKIP() << "no CUDA device";
+  }
+  const Format& format() const { return *format_of(GetParam()); }
+  double tolerance() const { return GetParam() == GGML_TYPE_BF16 ? 2e-5 : 1e-5; }
+
+  void pack_into(const std::vector<std::byte>& file, int64_t n_in, int64_t n_out, std::byte* to) {
+    DeviceArray<std::byte> rows(file);
+    pack(format(), rows.get(), n_in, n_out, to, nullptr);
+    check(cudaDeviceSynchronize());
+  }
+  void check_shape(int64_t n_in, int64_t n_out);
+};
+
+void ProductTest::check_shape(int64_t n_in, int64_t n_out) {
+  SCOPED_TRACE(std::to_string(n_out) + " x " + std::to_string(n_in));
+  Random random(static_cast<unsigned>(n_in * 7 + n_out));
+  const std::vector<std::byte> file = random_file_rows(GetParam(), n_in, n_out, random);
+  const Rows rows(kMaxRows, n_in, random);
+  Matrix matrix = matrix_of(format(), n_in, n_out);
+  DeviceArray<std::byte> packed(matrix.n_bytes());
+  check(cudaMemset(packed.get(), 0xff, matrix.n_bytes()));
+  pack_into(file, n_in, n_out, packed.get());
+  matrix.data = packed.get();
+
+  std::vector<std::vector<float>> alone;
+  for (int row = 0; row < kMaxRows; ++row) alone.push_back(product(matrix, rows, {row}));
+  RelativeError error;  // a single output may be near zero by chance, so of few outputs many rows count
+  for (int row = 0; row < kMaxRows; row += n_out < 100 ? 1 : 21) {
+    error.add(alone[row].data(), reference(GetParam(), file, rows, row));
+    for (int64_t output = n_out; output < matrix.n_out; ++output) ASSERT_EQ(alone[row][output], 0.f);
+  }
+  EXPECT_LT(error.value(), tolerance());
+
+  std::vector<int> order(kMaxRows);
+  std::iota(order.begin(), order.end(), 0);
+  const bool is_large = n_in * n_out > 4'000'000;
+  for (int n = 1; n <= kMaxRows; ++n) {
+    if (is_large && n > 9 && n % 16 > 1 && n % 16 < 15) continue;
+    std::shuffle(order.begin(), order.end(), random);
+    const std::vector<int> chosen(order.begin(), order.begin() + n);
+    const std::vector<float> together = product(matrix, rows, chosen);
+    int n_different = 0;
+    for (int row = 0; row < n; ++row) {
+      n_different += 0 != std::memcmp(&together[static_cast<size_t>(row) * matrix.n_out],
+                                      alone[chosen[row]].data(), matrix.n_out * sizeof(float));
+    }
+    EXPECT_EQ(n_different, 0) << n << " rows";
+  }
+  if (is_large) return;
+  std::vector<int> many;  // more than an operand holds
+  for (int i = 0; i < 2 * kMaxRows + 5; ++i) many.push_back(order[i % kMaxRows]);
+  const std::vector<float> together = product(matrix, rows, many);
+  for (size_t row = 0; row < many.size(); ++row) {
+    EXPECT_EQ(std::memcmp(&together[row * matrix.n_out], alone[many[row]].data(), matrix.n_out * sizeof(float)), 0)
+        << "row " << row;
+  }
+}
+
+TEST_P(ProductTest, RowsDoNotDependOnOthers) {
+  const std::pair<int64_t, int64_t> shapes[] = {{576, 1},     {576, 576},   {576, 1000},  {1536, 192},
+                                                {1536, 576},  {4096, 1},    {4096, 1000}, {14336, 192},
+                                                {4096, 4096}, {14336, 4096}};
+  for (const auto& [n_in, n_out] : shapes) {
+    if (n_in % ggml_blck_size(GetParam()) == 0) check_shape(n_in, n_out);
+  }
+}
+
+TEST_P(ProductTest, MatricesBehindEachOther) {
+  constexpr int64_t kIn = 1536, kFirst = 192, kSecond = 320;
+  Random random(5);
+  const auto first = random_file_rows(GetParam(), kIn, kFirst, random);
+  const auto second = random_file_rows(GetParam(), kIn, kSecond, random);
+  const Rows rows(3, kIn, random);
+  const Matrix first_matrix = matrix_of(format(), kIn, kFirst),
+               second_matrix = matrix_of(format(), kIn, kSecond);
+  Matrix both = first_matrix;
+  both.n_out += second_matrix.n_out;
+  ASSERT_EQ(both.n_bytes(), first_matrix.n_bytes() + second_matrix.n_bytes());
+  DeviceArray<std::byte> packed(both.n_bytes());
+  pack_into(first, kIn, kFirst, packed.get());
+  pack_into(second, kIn, kSecond, packed.get() + first_matrix.n_bytes());
+  both.data = packed.get();
+
+  const std::vector<float> y = product(both, rows, {0, 1, 2});
+  RelativeError of_first, of_second;
+  for (int row = 0; row < 3; ++row) {
+    const float* of_row = &y[static_cast<size_t>(row) * both.n_out];
+    of_first.add(of_row, reference(GetParam(), first, rows, row));
+    of_second.add(of_row + first_matrix.n_out, reference(GetParam(), second, rows, row));
+  }
+  EXPECT_LT(of_first.value(), tolerance());
+  EXPECT_LT(of_second.value(), tolerance());
+}
+
+// Several products one behind the other overlap; replayed from a graph as well.
+TEST_P(ProductTest, InAGraph) {
+  constexpr int64_t kIn = 4096, kOut = 1000;
+  constexpr int kRows = 5, kProducts = 8;
+  Random random(6);
+  const Rows rows(kRows * kProducts, kIn, random);
+  Matrix matrix = matrix_of(format(), kIn, kOut);
+  DeviceArray<std::byte> packed(matrix.n_bytes());
+  pack_into(random_file_rows(GetParam(), kIn, kOut, random), kIn, kOut, packed.get());
+  matrix.data = packed.get();
+
+  const size_t n_floats = static_cast<size_t>(matrix.most_parts()) * kRows * matrix.n_out;
+  const int64_t n_x = padded_inputs(format(), kIn) * padded(kRows);
+  std::vector<__half> operands;
+  std::vector<std::vector<float>> expected;
+  for (int i = 0; i < kProducts; ++i) {
+    std::vector<int> chosen(kRows);
+    std::iota(chosen.begin(), chosen.end(), i * kRows);
+    const auto operand = rows.operand(chosen, padded_inputs(format(), kIn));
+    operands.insert(operands.end(), operand.begin(), operand.end());
+    expected.push_back(product(matrix, rows, chosen));
+  }
+  DeviceArray<__half> x(operands);
+  DeviceArray<float> parts(n_floats * kProducts);
+
+  cudaStream_t stream;
+  cudaGraph_t graph;
+  cudaGraphExec_t executable;
+  check(cudaStreamCreate(&stream));
+  check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
+  for (int i = 0; i < kProducts; ++i) {
+    const Operand operand{.data = x.get() + i * n_x,
+                          .padded_rows = padded(kRows),
+                          .n_inputs = padded_inputs(format(), kIn)};
+    multiply(matrix, operand, kRows, parts.get() + i * n_floats, stream);
+  }
+  check(cudaStreamEndCapture(stream, &graph));
+  check(cudaGraphInstantiate(&executable, graph, 0));
+  for (int replay = 0; replay < 3; ++replay) {
+    check(cudaMemset(parts.get(), 0xff, n_floats * kProducts * sizeof(float)));
+    check(cudaDeviceSynchronize());
+    check(cudaGraphLaunch(executable, stream));
+    check(cudaStreamSynchronize(stream));
+    const std::vector<float> all = parts.read();
+    for (int i = 0; i < kProducts; ++i) {
+      const std::vector<float> data(all.begin() + i * n_floats, all.begin() + (i + 1) * n_floats);
+      const std::vector<float> y = added(data, parts_of(matrix, kRows, nullptr), kRows);
+      EXPECT_EQ(std::memcmp(y.data(), expected[i].data(), y.size() * sizeof(float)), 0);
+    }
+  }
+  check(cudaGraphExecDestroy(executable));
+  check(cudaGraphDestroy(graph));
+  check(cudaStreamDestroy(stream));
+}
+
+INSTANTIATE_TEST_SUITE_P(Types, ProductTest, testing::ValuesIn(kTypes),
+                         [](const auto& info) { return std::string(ggml_type_name(info.param)); });
+
+// Needs no device: every stage has a block and every output as many parts as blocks touch its tile.
+TEST(ProductCutTest, NoBlockIsIdle) {
+  for (const ggml_type type : kTypes) {
+    const Format* format = format_of(type);
+    ASSERT_NE(format, nullptr);
+    for (const int64_t n_in : {32, 576, 1536, 4096, 14336}) {
+      for (const int64_t n_out : {1, 192, 1000, 4096, 28672, 128256}) {
+        const Matrix matrix = matrix_of(*format, n_in, n_out);
+        const Cut cut = matrix.cut();
+        for (int block = 0; block < cut.n_blocks; ++block)
+          ASSERT_LT(cut.first(block), cut.first(block + 1));
+        ASSERT_EQ(cut.first(cut.n_blocks), cut.n_tiles * cut.n_stages);
+        for (int stage = 0; stage < cut.n_tiles * cut.n_stages; ++stage) {
+          const int block = cut.block_of(stage);
+          ASSERT_LE(cut.first(block), stage);
+          ASSERT_LT(stage, cut.first(block + 1));
+        }
+        EXPECT_LE(matrix.most_parts(), 34);
+      }
+    }
+  }
+  EXPECT_EQ(format_of(GGML_TYPE_F32), nullptr);
+}
+
+}  // namespace
+}  // namespace forerun::cuda
