@@ -138,13 +138,12 @@ ggml_tensor* CudaGraphBuilder::contribute(const Linear& linear, ggml_tensor* x,
                                           const ggml_tensor* post_norm, ggml_tensor* states) {
   const Output output = multiply({linear}, x).front();
   const States before = states_of(states);
+  ggml_tensor* base = before.added ? copy_rows(states, nullptr) : before.base;
   if (post_norm == nullptr) {
-    ggml_tensor* base = before.added ? copy_rows(states, nullptr) : before.base;
     states_[output.product] = {.base = base, .added = output};
     return output.product;
   }
   const RowsShape shape{.n_rows = n_rows_of(states), .n = config().n_embd};
-  ggml_tensor* base = before.added ? copy_rows(states, nullptr) : before.base;
   const auto launch = [=, eps = config().norm_eps](ggml_tensor* dst, cudaStream_t stream) {
     norm_add(floats_of(base), output.segment(), floats_of(post_norm), eps, shape, output_of(dst),
              stream);

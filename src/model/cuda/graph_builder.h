@@ -1,4 +1,4 @@
-// Graphs of our own CUDA kernels. Nine nodes to a layer: add and norm, project, heads, attend, merge,
+// Graphs of our own CUDA kernels. Ten nodes to a layer: add and norm, project, heads, attend, merge,
 // project; add and norm, gate and up, activate, project.
 //
 // A product leaves parts of sums, which the node behind it adds (product.h). So the states that
