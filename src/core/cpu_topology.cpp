@@ -71,6 +71,16 @@ CpuTopology cpu_topology() {
   return topology;
 }
 
+void pin_current_thread([[maybe_unused]] int cpu) {
+#ifdef __linux__
+  if (cpu < 0 || cpu >= CPU_SETSIZE) return;
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  CPU_SET(cpu, &set);
+  sched_setaffinity(0, sizeof(set), &set);
+#endif
+}
+
 void unpin_current_thread() {
 #ifdef __linux__
   if (CPU_COUNT(&initial_affinity()) > 0) sched_setaffinity(0, sizeof(cpu_set_t), &initial_affinity());

@@ -14,6 +14,8 @@ struct CpuTopology {
 
 CpuTopology cpu_topology();
 
+// Binds the current thread to a CPU. Where the system does not allow it, it runs where it may.
+void pin_current_thread(int cpu);
 // Lets the current thread run on every CPU the process could use at its start,
 // undoing a pinning it inherited. Does nothing where the system does not allow it.
 void unpin_current_thread();

@@ -1,5 +1,7 @@
 #include "model/config.h"
 
+#include <ggml.h>
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -145,6 +147,14 @@ ModelConfig read_config(const GgufMetadata& metadata, RopeLayout layout) {
   config.attention_scale = 1.0f / std::sqrt(static_cast<float>(config.head_dim));
   config.rope = read_rope(reader, config, layout);
   return config;
+}
+
+RopeStretch RopeConfig::stretch() const {
+  float dims[2];
+  ggml_rope_yarn_corr_dims(n_dims, n_ctx_original, freq_base, beta_fast, beta_slow, dims);
+  float magnitude = attn_factor;
+  if (ext_factor != 0.0f) magnitude *= 1.0f + 0.1f * std::log(1.0f / freq_scale);
+  return {.low_dim = dims[0], .high_dim = dims[1], .magnitude = magnitude};
 }
 
 }  // namespace forerun

@@ -18,6 +18,14 @@ enum class RopeLayout {
 
 // Rotary position embedding with its context-extension scalings. Linear scaling is
 // freq_scale alone; YaRN sets ext_factor as well; Llama 3's factors are a tensor.
+// How YaRN stretches rotation: frequencies of dimensions below the first are kept, beyond the second
+// interpolated, between them mixed.
+struct RopeStretch {
+  float low_dim;
+  float high_dim;
+  float magnitude;  // of cosines and sines
+};
+
 struct RopeConfig {
   RopeLayout layout = RopeLayout::kPairs;
   int n_dims = 0;
@@ -28,6 +36,8 @@ struct RopeConfig {
   float attn_factor = 1.0f;
   float beta_fast = 32.0f;
   float beta_slow = 1.0f;
+
+  RopeStretch stretch() const;
 };
 
 struct ModelConfig {

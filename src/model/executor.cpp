@@ -169,15 +169,12 @@ const Pass& Executor::filled_up(const Pass& pass) {
   std::vector<Row>& rows = filled_pass_.rows;
   rows.resize(min_rows, rows.back());
   const auto n_logits = static_cast<int>(std::ranges::count_if(pass.rows, &Row::logits));
+  for (size_t r = pass.rows.size(); r < min_rows; ++r) rows[r].hidden = false;
   if (gpu != nullptr) {
     // Few numbers of logits too, so that few graphs serve.
-    const auto n_more = static_cast<size_t>(gpu->filled_up(n_logits) - n_logits);
-    for (size_t r = pass.rows.size(); r < min_rows; ++r) {
-      rows[r].hidden = false;
-      rows[r].logits = r < pass.rows.size() + n_more;
-    }
+    const size_t n_asking = pass.rows.size() + static_cast<size_t>(gpu->filled_up(n_logits) - n_logits);
+    for (size_t r = pass.rows.size(); r < min_rows; ++r) rows[r].logits = r < n_asking;
   } else {
-    for (size_t r = pass.rows.size(); r < min_rows; ++r) rows[r].hidden = false;
     // The head's product must not depend on how many rows ask for it either.
     for (Row& row : rows) row.logits = n_logits > 0;
   }

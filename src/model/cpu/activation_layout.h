@@ -29,7 +29,7 @@ struct ActivationLayout {
             .end = std::min(bundles.end * kernels.rows_together, n_rows)};
   }
   // A tensor of as many rows; together they have all the bytes.
-  CpuOps::Output output() const {
+  NodeOutput output() const {
     const auto n_bytes = static_cast<int64_t>(blocks_offset() + (has_blocks() ? blocks_bytes() : 0));
     return {.type = GGML_TYPE_I8, .n0 = (n_bytes + n_rows - 1) / n_rows, .n1 = n_rows};
   }

@@ -17,7 +17,7 @@ std::vector<float> numbers_of(int64_t row, int64_t n) {
 
 // Numbers and blocks of all rows lie in the tensor and none over another, whoever makes which.
 void expect_rows_apart(const ActivationLayout& layout) {
-  const CpuOps::Output output = layout.output();
+  const NodeOutput output = layout.output();
   EXPECT_EQ(output.n1, layout.n_rows);
   std::vector<std::byte> bytes(static_cast<size_t>(output.n0 * output.n1), std::byte{0xFF});
   ggml_tensor tensor{};

@@ -17,12 +17,8 @@ class RopeTableOp final : public CpuOp {
   RopeTableOp(const RopeConfig& rope, const ggml_tensor* factors)
       : rope_(rope),
         factors_(factors),
-        theta_scale_(std::pow(rope.freq_base, -2.0f / static_cast<float>(rope.n_dims))) {
-    ggml_rope_yarn_corr_dims(rope.n_dims, rope.n_ctx_original, rope.freq_base, rope.beta_fast,
-                             rope.beta_slow, yarn_dims_);
-    magnitude_ = rope.attn_factor;
-    if (rope.ext_factor != 0.0f) magnitude_ *= 1.0f + 0.1f * std::log(1.0f / rope.freq_scale);
-  }
+        theta_scale_(std::pow(rope.freq_base, -2.0f / static_cast<float>(rope.n_dims))),
+        stretch_(rope.stretch()) {}
 
   void run(ggml_tensor* dst, Worker worker) const override {
     const auto* positions = static_cast<const int32_t*>(dst->src[0]->data);
@@ -36,8 +32,8 @@ class RopeTableOp final : public CpuOp {
     auto theta = static_cast<float>(position);
     for (int i = 0; i < rope_.n_dims / 2; ++i) {
       const float angle = stretched(factors == nullptr ? theta : theta / factors[i], i);
-      table[2 * i] = std::cos(angle) * magnitude_;
-      table[2 * i + 1] = std::sin(angle) * magnitude_;
+      table[2 * i] = std::cos(angle) * stretch_.magnitude;
+      table[2 * i + 1] = std::sin(angle) * stretch_.magnitude;
       theta *= theta_scale_;
     }
   }
@@ -46,8 +42,8 @@ class RopeTableOp final : public CpuOp {
   float stretched(float theta, int i) const {
     const float interpolated = rope_.freq_scale * theta;
     if (rope_.ext_factor == 0.0f) return interpolated;
-    const float width = std::max(0.001f, yarn_dims_[1] - yarn_dims_[0]);
-    const float place = (static_cast<float>(i) - yarn_dims_[0]) / width;
+    const float width = std::max(0.001f, stretch_.high_dim - stretch_.low_dim);
+    const float place = (static_cast<float>(i) - stretch_.low_dim) / width;
     const float kept = (1.0f - std::clamp(place, 0.0f, 1.0f)) * rope_.ext_factor;
     return interpolated * (1.0f - kept) + theta * kept;
   }
@@ -55,8 +51,7 @@ class RopeTableOp final : public CpuOp {
   RopeConfig rope_;
   const ggml_tensor* factors_;
   float theta_scale_;
-  float yarn_dims_[2];
-  float magnitude_;
+  RopeStretch stretch_;
 };
 
 // Rotates the first n_dims numbers of a head.

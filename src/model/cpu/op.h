@@ -6,9 +6,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <unordered_map>
 #include <utility>
 #include <vector>
+
+#include "model/graph_nodes.h"
 
 namespace forerun {
 
@@ -43,37 +44,24 @@ struct CpuStep {
   ggml_tensor* dst;
 };
 
-// Owns the operations of one graph.
+// The operations of one graph.
 class CpuOps {
  public:
-  struct Output {
-    ggml_type type;
-    int64_t n0;
-    int64_t n1;
-  };
-  ggml_tensor* add(ggml_context* context, std::unique_ptr<CpuOp> op, Output output,
+  ggml_tensor* add(ggml_context* context, std::unique_ptr<CpuOp> op, NodeOutput output,
                    std::vector<ggml_tensor*> sources) {
-    const auto run = [](ggml_tensor* dst, int index, int count, void* self) {
-      static_cast<const CpuOp*>(self)->run(dst, {.index = index, .count = count});
-    };
-    ggml_tensor* dst = ggml_custom_4d(context, output.type, output.n0, output.n1, 1, 1, sources.data(),
-                                      static_cast<int>(sources.size()), run, GGML_N_TASKS_MAX, op.get());
-    ops_.emplace(dst, std::move(op));
-    return dst;
+    return nodes_.add(context, output, std::move(sources), std::move(op));
   }
 
-  // The nodes of a graph, in its order. All must have been added here.
   std::vector<CpuStep> steps(ggml_cgraph* graph) const {
     std::vector<CpuStep> steps;
-    for (int i = 0; i < ggml_graph_n_nodes(graph); ++i) {
-      ggml_tensor* node = ggml_graph_node(graph, i);
-      steps.push_back({.op = ops_.at(node).get(), .dst = node});
-    }
+    nodes_.for_each(graph, [&](ggml_tensor* node, const std::unique_ptr<CpuOp>& op) {
+      steps.push_back({.op = op.get(), .dst = node});
+    });
     return steps;
   }
 
  private:
-  std::unordered_map<const ggml_tensor*, std::unique_ptr<CpuOp>> ops_;  // by what they compute
+  GraphNodes<std::unique_ptr<CpuOp>> nodes_;
 };
 
 template <typename T>

@@ -1,8 +1,5 @@
 #include "model/cpu/worker_pool.h"
 
-#include <pthread.h>
-#include <sched.h>
-
 #include <system_error>
 #include <utility>
 
@@ -30,15 +27,6 @@ void relax() {
 #endif
 }
 
-// Where the system does not allow it, the thread runs where it may.
-void bind_this_thread(int cpu) {
-  if (cpu >= CPU_SETSIZE) return;
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  CPU_SET(cpu, &set);
-  pthread_setaffinity_np(pthread_self(), sizeof(set), &set);
-}
-
 constexpr uint64_t taken_of(uint32_t step, uint32_t n) {
   return uint64_t{step} << 32 | n;
 }
@@ -48,13 +36,13 @@ constexpr uint64_t taken_of(uint32_t step, uint32_t n) {
 WorkerPool::WorkerPool(int n_threads, std::span<const int> cpus)
     : n_threads_(n_threads), shares_(static_cast<size_t>(n_threads)) {
   for (Shares& shares : shares_) shares.taken = taken_of(open_ - 1, kShares);
-  if (!cpus.empty()) bind_this_thread(cpus.front());
+  if (!cpus.empty()) pin_current_thread(cpus.front());
   try {
     for (int thread = 1; thread < n_threads; ++thread) {
       const int cpu = cpus.empty() ? -1 : cpus[static_cast<size_t>(thread)];
       threads_.emplace_back([this, thread, cpu] {
         unpin_current_thread();  // what the caller is bound to
-        if (cpu >= 0) bind_this_thread(cpu);
+        if (cpu >= 0) pin_current_thread(cpu);
         work(thread);
       });
     }

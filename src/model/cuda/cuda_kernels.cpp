@@ -29,11 +29,7 @@ class CudaKernels final : public GpuKernels {
   const std::string& name() const override { return name_; }
 
   bool serves(const ModelConfig& config) const override {
-    return attention_supports({.head_dim = config.head_dim,
-                               .n_heads = config.n_heads,
-                               .n_kv_heads = config.n_kv_heads,
-                               .scale = config.attention_scale,
-                               .soft_cap = 0});
+    return attention_supports(attention_shape(config));
   }
   bool can_multiply(ggml_type type) const override { return format_of(type) != nullptr; }
 

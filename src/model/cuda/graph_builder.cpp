@@ -1,9 +1,6 @@
 #include "model/cuda/graph_builder.h"
 
-#include <ggml-cpu.h>
-
 #include <algorithm>
-#include <cmath>
 
 #include "model/gpu_kernels.h"
 
@@ -110,8 +107,8 @@ ggml_tensor* CudaGraphBuilder::add_operand(const OperandPlace& place, int n_rows
                                            std::vector<ggml_tensor*> sources, Launch launch) {
   const size_t n_bytes =
       place.start + static_cast<size_t>(operand_halves(n_rows, place.n_inputs)) * sizeof(__half);
-  ggml_tensor* node =
-      ops_.add(context(), width_of(n_bytes, n_rows), n_rows, std::move(sources), std::move(launch));
+  ggml_tensor* node = ops_.add(context(), {GGML_TYPE_I8, width_of(n_bytes, n_rows), n_rows},
+                               std::move(sources), std::move(launch));
   operands_.emplace(node, place);
   return node;
 }
@@ -148,7 +145,7 @@ ggml_tensor* CudaGraphBuilder::contribute(const Linear& linear, ggml_tensor* x,
     norm_add(floats_of(base), output.segment(), floats_of(post_norm), eps, shape, output_of(dst),
              stream);
   };
-  return ops_.add_floats(context(), shape.n, shape.n_rows, {base, output.product}, launch);
+  return ops_.add(context(), {GGML_TYPE_F32, shape.n, shape.n_rows}, {base, output.product}, launch);
 }
 
 ggml_tensor* CudaGraphBuilder::copy_rows(ggml_tensor* tensor, ggml_tensor* rows) {
@@ -161,7 +158,7 @@ ggml_tensor* CudaGraphBuilder::copy_rows(ggml_tensor* tensor, ggml_tensor* rows)
     const auto* chosen = rows == nullptr ? nullptr : static_cast<const int32_t*>(rows->data);
     cuda::copy_rows(floats_of(states.base), states.segment(), chosen, shape, output_of(dst), stream);
   };
-  return ops_.add_floats(context(), shape.n, n_rows, std::move(sources), launch);
+  return ops_.add(context(), {GGML_TYPE_F32, shape.n, n_rows}, std::move(sources), launch);
 }
 
 // --- products ---
@@ -189,8 +186,9 @@ std::vector<CudaGraphBuilder::Output> CudaGraphBuilder::multiply(const std::vect
     const auto launch = [=](ggml_tensor* dst, cudaStream_t stream) {
       cuda::multiply(matrix, place.in(operand), n_rows, output_of(dst), stream);
     };
-    ggml_tensor* product = ops_.add_floats(
-        context(), int64_t{matrix.most_parts()} * matrix.cut().n_outputs(), n_rows, {operand}, launch);
+    ggml_tensor* product = ops_.add(
+        context(), {GGML_TYPE_F32, int64_t{matrix.most_parts()} * matrix.cut().n_outputs(), n_rows},
+        {operand}, launch);
     for (size_t o = first_output; o < outputs.size(); ++o) {
       outputs[o].product = product;
       outputs[o].matrix = matrix;
@@ -221,7 +219,7 @@ ggml_tensor* CudaGraphBuilder::head(ggml_tensor* states) {
   const auto launch = [=, cap = config().logit_softcap](ggml_tensor* dst, cudaStream_t stream) {
     cuda::finish(output.segment(), n_rows, cap, output_of(dst), stream);
   };
-  return ops_.add_floats(context(), config().n_vocab, n_rows, {output.product}, launch);
+  return ops_.add(context(), {GGML_TYPE_F32, config().n_vocab, n_rows}, {output.product}, launch);
 }
 
 // --- attention ---
@@ -230,29 +228,25 @@ ggml_tensor* CudaGraphBuilder::rope_table(int layer) {
   ggml_tensor*& node = config().is_windowed(layer) ? window_rope_table_ : rope_table_;
   if (node != nullptr) return node;
   const RopeConfig& rope = config().rope_of(layer);
-  float dims[2];
-  ggml_rope_yarn_corr_dims(rope.n_dims, rope.n_ctx_original, rope.freq_base, rope.beta_fast,
-                           rope.beta_slow, dims);
-  float magnitude = rope.attn_factor;
-  if (rope.ext_factor != 0.0f) magnitude *= 1.0f + 0.1f * std::log(1.0f / rope.freq_scale);
+  const RopeStretch stretch = rope.stretch();
   const ggml_tensor* factors = parts().weights.rope_factors;
   const RopeTable table{.n_dims = rope.n_dims,
                         .freq_base = rope.freq_base,
                         .freq_scale = rope.freq_scale,
                         .ext_factor = rope.ext_factor,
-                        .magnitude = magnitude,
-                        .yarn_low = dims[0],
-                        .yarn_high = dims[1],
+                        .magnitude = stretch.magnitude,
+                        .yarn_low = stretch.low_dim,
+                        .yarn_high = stretch.high_dim,
                         .factors = nullptr};
   ggml_tensor* positions = parts().inputs.positions;
   const int n_rows = static_cast<int>(positions->ne[0]);
-  node = ops_.add_floats(context(), rope.n_dims, n_rows, {positions},
-                         [=](ggml_tensor* dst, cudaStream_t stream) {
-                           RopeTable with_factors = table;
-                           with_factors.factors = floats_of(factors);
-                           cuda::rope_table(with_factors, static_cast<const int32_t*>(positions->data),
-                                            n_rows, reinterpret_cast<float2*>(dst->data), stream);
-                         });
+  node = ops_.add(context(), {GGML_TYPE_F32, rope.n_dims, n_rows}, {positions},
+                  [=](ggml_tensor* dst, cudaStream_t stream) {
+                    RopeTable with_factors = table;
+                    with_factors.factors = floats_of(factors);
+                    cuda::rope_table(with_factors, static_cast<const int32_t*>(positions->data), n_rows,
+                                     reinterpret_cast<float2*>(dst->data), stream);
+                  });
   return node;
 }
 
@@ -320,17 +314,13 @@ ggml_tensor* CudaGraphBuilder::queries(int layer, ggml_tensor* states) {
     heads(placed, stream);
   };
   const size_t row_bytes = static_cast<size_t>(config().n_embd_q()) * sizeof(__half);
-  return ops_.add(context(), static_cast<int64_t>(row_bytes), work.n_rows, std::move(sources), launch);
+  return ops_.add(context(), {GGML_TYPE_I8, static_cast<int64_t>(row_bytes), work.n_rows},
+                  std::move(sources), launch);
 }
 
 // What is known only when a pass is launched is where its inputs and partial results are.
 std::function<AttentionWork(ggml_tensor* partials)> CudaGraphBuilder::attention_work(int layer) const {
   const ggml_tensor *keys = parts().cache.keys(layer), *values = parts().cache.values(layer);
-  const AttentionShape shape{.head_dim = config().head_dim,
-                             .n_heads = config().n_heads,
-                             .n_kv_heads = config().n_kv_heads,
-                             .scale = config().attention_scale,
-                             .soft_cap = 0};
   const bool is_windowed = config().is_windowed(layer);
   return [=, seen = seen_, inputs = parts().inputs.seen](ggml_tensor* partials) {
     const auto cache_rows = [](const ggml_tensor* cache) {
@@ -338,7 +328,6 @@ std::function<AttentionWork(ggml_tensor* partials)> CudaGraphBuilder::attention_
                        .row_bytes = static_cast<int64_t>(cache->nb[1])};
     };
     AttentionWork work = seen.work(static_cast<const std::byte*>(inputs->data), is_windowed);
-    work.shape = shape;
     work.keys = cache_rows(keys);
     work.values = cache_rows(values);
     work.partials = output_of(partials);
@@ -350,12 +339,12 @@ ggml_tensor* CudaGraphBuilder::attend(int layer, ggml_tensor* queries) {
   const int n_rows = n_rows_of(queries);
   const auto work_of = attention_work(layer);
   ggml_tensor* partials =
-      ops_.add_floats(context(), seen_.partial_floats() / n_rows + 1, n_rows,
-                      {queries, parts().inputs.seen}, [=](ggml_tensor* dst, cudaStream_t stream) {
-                        AttentionWork work = work_of(dst);
-                        work.q = static_cast<const __half*>(queries->data);
-                        cuda::attend(work, stream);
-                      });
+      ops_.add(context(), {GGML_TYPE_F32, seen_.partial_floats() / n_rows + 1, n_rows},
+               {queries, parts().inputs.seen}, [=](ggml_tensor* dst, cudaStream_t stream) {
+                 AttentionWork work = work_of(dst);
+                 work.q = static_cast<const __half*>(queries->data);
+                 cuda::attend(work, stream);
+               });
   const OperandPlace place{.start = 0, .n_inputs = n_inputs_for({this->layer(layer).attention.out})};
   return add_operand(
       place, n_rows, {partials, parts().inputs.seen},

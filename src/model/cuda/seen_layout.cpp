@@ -21,12 +21,16 @@ T* at(std::byte* base, size_t place) {
 
 }  // namespace
 
+AttentionShape attention_shape(const ModelConfig& config) {
+  return {.head_dim = config.head_dim,
+          .n_heads = config.n_heads,
+          .n_kv_heads = config.n_kv_heads,
+          .scale = config.attention_scale,
+          .soft_cap = 0};
+}
+
 SeenLayout::SeenLayout(const ModelConfig& config, int n_rows, int n_listed)
-    : shape_{.head_dim = config.head_dim,
-             .n_heads = config.n_heads,
-             .n_kv_heads = config.n_kv_heads,
-             .scale = config.attention_scale,
-             .soft_cap = 0},
+    : shape_(attention_shape(config)),
       has_windows_(config.window > 0),
       n_rows_(n_rows),
       n_listed_(n_listed) {
@@ -111,6 +115,7 @@ AttentionWork SeenLayout::work(const std::byte* base, bool is_windowed) const {
     return reinterpret_cast<const T*>(base + place);
   };
   AttentionWork work{};
+  work.shape = shape_;
   work.cells = in(work.cells, cells_);
   work.rows = in(work.rows, places.rows);
   work.items = in(work.items, places.items);

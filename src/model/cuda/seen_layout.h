@@ -11,6 +11,8 @@
 
 namespace forerun::cuda {
 
+AttentionShape attention_shape(const ModelConfig& config);
+
 class SeenLayout {
  public:
   // For passes of so many rows whose lists of cells have up to `n_listed` together.
