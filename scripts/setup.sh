@@ -16,7 +16,7 @@ scripts=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 readonly cache=${XDG_CACHE_HOME:-$HOME/.cache}/forerun
 
 # Libraries that are linked, for another architecture too.
-readonly library_packages=(libboost1.81-dev libfmt-dev libedit-dev libcpp-httplib-dev libnlopt-dev libgtest-dev libgmock-dev)
+readonly library_packages=(libboost1.81-dev libfmt-dev libedit-dev libcurl4-openssl-dev libssl-dev libnlopt-dev libgtest-dev libgmock-dev)
 readonly build_packages=(g++ cmake ninja-build pkgconf libcli11-dev libeigen3-dev nlohmann-json3-dev "${library_packages[@]}")
 readonly test_packages=(clang-format)
 readonly page_packages=(chromium fonts-dejavu-core python3)

@@ -13,7 +13,7 @@
 #include "cli/output.h"
 #include "cli/server_record.h"
 #include "core/error.h"
-#include "hub/http_get.h"
+#include "http_client/http_get.h"
 #include "text/printable.h"
 
 namespace forerun {

@@ -9,8 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include "http_client/http_get.h"
 #include "hub/checksum.h"
-#include "hub/http_get.h"
 
 namespace forerun {
 

@@ -3,7 +3,7 @@
 
 #include <functional>
 
-#include "hub/http_get.h"
+#include "http_client/http_get.h"
 
 namespace forerun {
 

@@ -1,29 +1,31 @@
 #include "bench/llama/http_client.h"
 
 #include <arpa/inet.h>
-#include <httplib.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "core/error.h"
+#include "http_client/http_transfer.h"
 
 namespace forerun {
 namespace {
 
 constexpr const char* kHost = "127.0.0.1";
 
-httplib::Client client_of(int port, int timeout_s) {
-  httplib::Client client(kHost, port);
-  client.set_connection_timeout(timeout_s);
-  client.set_read_timeout(timeout_s);
-  client.set_write_timeout(timeout_s);
-  return client;
-}
-
-std::optional<HttpAnswer> answer_of(const httplib::Result& result) {
-  if (!result) return std::nullopt;
-  return HttpAnswer{.status = result->status, .body = result->body};
+std::optional<HttpAnswer> ask(int port, const std::string& path, std::optional<std::string> json,
+                              int timeout_s) {
+  HttpAnswer answer;
+  const HttpRequest request{.url = parse_url(fmt::format("http://{}:{}{}", kHost, port, path)),
+                            .json = std::move(json),
+                            .timeout = std::chrono::seconds(timeout_s)};
+  HttpTransfer transfer(request, [&](std::string_view piece) { answer.body += piece; });
+  HttpTransfers transfers;
+  transfers.add(transfer);
+  while (!transfer.is_done()) transfers.run_for(std::chrono::seconds(1));
+  if (transfer.end() != HttpTransfer::End::kWhole) return std::nullopt;
+  answer.status = transfer.status();
+  return answer;
 }
 
 }  // namespace
@@ -43,12 +45,12 @@ int free_port() {
 }
 
 std::optional<HttpAnswer> http_get(int port, const std::string& path, int timeout_s) {
-  return answer_of(client_of(port, timeout_s).Get(path));
+  return ask(port, path, std::nullopt, timeout_s);
 }
 
 std::optional<HttpAnswer> http_post_json(int port, const std::string& path, const std::string& body,
                                          int timeout_s) {
-  return answer_of(client_of(port, timeout_s).Post(path, body, "application/json"));
+  return ask(port, path, body, timeout_s);
 }
 
 }  // namespace forerun

@@ -15,7 +15,7 @@ struct HttpAnswer {
 int free_port();
 
 // Each has a connection of its own, so any thread may call them. nullopt: nobody listens, or
-// there was no whole answer within `timeout_s`.
+// nothing came for `timeout_s`.
 std::optional<HttpAnswer> http_get(int port, const std::string& path, int timeout_s);
 std::optional<HttpAnswer> http_post_json(int port, const std::string& path, const std::string& body,
                                          int timeout_s);

@@ -1,33 +1,24 @@
 #include "bench/serve/load.h"
 
 #include <algorithm>
-#include <boost/asio/co_spawn.hpp>
-#include <boost/asio/detached.hpp>
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/ip/tcp.hpp>
-#include <boost/asio/steady_timer.hpp>
-#include <boost/asio/use_awaitable.hpp>
-#include <boost/asio/write.hpp>
-#include <boost/beast/core/flat_buffer.hpp>
-#include <boost/beast/http/parser.hpp>
-#include <boost/beast/http/read.hpp>
-#include <boost/beast/http/string_body.hpp>
-#include <boost/beast/http/write.hpp>
 #include <chrono>
 #include <cmath>
-#include <limits>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <random>
+#include <unordered_map>
 
 #include "core/error.h"
 #include "core/stopwatch.h"
+#include "http_client/http_transfer.h"
 
 namespace forerun {
 namespace {
 
-namespace asio = boost::asio;
-namespace http = boost::beast::http;
-using asio::ip::tcp;
+using Clock = std::chrono::steady_clock;
+
+// How long it may take until a server under full load begins to answer.
+constexpr std::chrono::minutes kTimeout{10};
 
 double percentile(std::vector<double> values, double p) {
   if (values.empty()) return 0;
@@ -88,20 +79,44 @@ class EventReader {
   double last_ = 0;
 };
 
+// One request, from when it is sent.
+class Question {
+ public:
+  Question(const HttpRequest& request, AnswerTimes& times)
+      : times_(times),
+        events_(times),
+        transfer_(request, [this](std::string_view piece) { events_.add(piece); }) {}
+
+  HttpTransfer& transfer() { return transfer_; }
+
+  // Whether it was answered.
+  bool finish() {
+    times_.total_s = watch_.seconds();
+    return transfer_.end() == HttpTransfer::End::kWhole && transfer_.status() == 200;
+  }
+
+ private:
+  Stopwatch watch_;
+  AnswerTimes& times_;
+  EventReader events_;
+  HttpTransfer transfer_;
+};
+
 class Load {
  public:
-  explicit Load(const LoadOptions& options) : options_(options) {
+  explicit Load(const LoadOptions& options) : options_(options), random_(options.seed) {
+    request_.url = parse_url(fmt::format("http://127.0.0.1:{}{}", options.port, options.path));
+    request_.timeout = kTimeout;
     result_.answers.resize(options.bodies.size());
   }
 
   LoadResult run() {
     const Stopwatch watch;
-    if (options_.rate > 0) {
-      asio::co_spawn(context_, arrivals(), asio::detached);
-    } else {
-      for (int i = 0; i < options_.n_streams; ++i) asio::co_spawn(context_, client(), asio::detached);
+    next_arrival_ = Clock::now();
+    while (n_begun_ < options_.bodies.size() || !questions_.empty()) {
+      begin_due();
+      for (const HttpTransfer* transfer : transfers_.run_for(pause())) finish(transfer);
     }
-    context_.run();
     result_.seconds = watch.seconds();
     const bool has_none = result_.n_failed == static_cast<int>(options_.bodies.size());
     if (has_none) fail(ErrorCode::kIo, "the server on port {} answers nothing", options_.port);
@@ -109,60 +124,48 @@ class Load {
   }
 
  private:
-  asio::awaitable<void> client() {
-    while (n_begun_ < options_.bodies.size()) co_await ask(n_begun_++);
+  bool is_due() const {
+    if (n_begun_ == options_.bodies.size()) return false;
+    if (options_.rate > 0) return Clock::now() >= next_arrival_;
+    return static_cast<int>(questions_.size()) < options_.n_streams;
   }
 
-  asio::awaitable<void> arrivals() {
-    std::mt19937_64 random(options_.seed);
-    std::exponential_distribution<double> pause(options_.rate);
-    asio::steady_timer timer(context_);
-    auto at = std::chrono::steady_clock::now();
-    while (n_begun_ < options_.bodies.size()) {
-      asio::co_spawn(context_, ask(n_begun_++), asio::detached);
-      at += std::chrono::duration_cast<std::chrono::steady_clock::duration>(
-          std::chrono::duration<double>(pause(random)));
-      timer.expires_at(at);
-      co_await timer.async_wait(asio::use_awaitable);
+  void begin_due() {
+    for (; is_due(); ++n_begun_) {
+      request_.json = options_.bodies[n_begun_];
+      auto question = std::make_unique<Question>(request_, result_.answers[n_begun_]);
+      transfers_.add(question->transfer());
+      questions_.emplace(&question->transfer(), std::move(question));
+      if (options_.rate > 0) {
+        next_arrival_ += std::chrono::duration_cast<Clock::duration>(
+            std::chrono::duration<double>(between_arrivals_(random_)));
+      }
     }
   }
 
-  asio::awaitable<void> ask(size_t index) {
-    try {
-      co_await ask_server(options_.bodies[index], result_.answers[index]);
-    } catch (const std::exception&) {
-      ++result_.n_failed;
-    }
+  // No longer than until the next request.
+  std::chrono::milliseconds pause() const {
+    constexpr std::chrono::milliseconds kMost{1000};
+    if (options_.rate <= 0 || n_begun_ == options_.bodies.size()) return kMost;
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(next_arrival_ - Clock::now());
+    return std::clamp(left, std::chrono::milliseconds(0), kMost);
   }
 
-  asio::awaitable<void> ask_server(const std::string& body, AnswerTimes& times) {
-    const Stopwatch watch;
-    EventReader events(times);
-    tcp::socket socket(context_);
-    co_await socket.async_connect(
-        {asio::ip::address_v4::loopback(), static_cast<uint16_t>(options_.port)}, asio::use_awaitable);
-    http::request<http::string_body> request(http::verb::post, options_.path, 11, body);
-    request.set(http::field::host, "127.0.0.1");
-    request.set(http::field::content_type, "application/json");
-    request.prepare_payload();
-    co_await http::async_write(socket, request, asio::use_awaitable);
-    boost::beast::flat_buffer buffer;
-    http::response_parser<http::string_body> parser;
-    parser.body_limit(boost::none);
-    co_await http::async_read_header(socket, buffer, parser, asio::use_awaitable);
-    if (parser.get().result_int() != 200) throw std::runtime_error("refused");
-    while (!parser.is_done()) {
-      co_await http::async_read_some(socket, buffer, parser, asio::use_awaitable);
-      events.add(parser.get().body());
-      parser.get().body().clear();
-    }
-    times.total_s = watch.seconds();
+  void finish(const HttpTransfer* transfer) {
+    const auto question = questions_.find(transfer);
+    if (!question->second->finish()) ++result_.n_failed;
+    questions_.erase(question);
   }
 
   const LoadOptions& options_;
-  asio::io_context context_{1};
+  HttpRequest request_;  // each with a body of its own
+  std::mt19937_64 random_;
+  std::exponential_distribution<double> between_arrivals_{options_.rate > 0 ? options_.rate : 1};
+  Clock::time_point next_arrival_;
   size_t n_begun_ = 0;
   LoadResult result_;
+  std::unordered_map<const HttpTransfer*, std::unique_ptr<Question>> questions_;  // under way
+  HttpTransfers transfers_;
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// One GET request over HTTP or HTTPS, on a connection of its own.
+// One GET request whose body is read piece by piece.
 //
 //   HttpGet get(parse_url("https://host/file"), {}, {});
 //   if (get.status() == 200) for (auto piece = get.read(); !piece.empty(); piece = get.read()) ...
@@ -8,14 +8,11 @@
 
 #include <chrono>
 #include <functional>
-#include <memory>
 #include <stdexcept>
 #include <string>
 #include <string_view>
-#include <utility>
-#include <vector>
 
-#include "hub/url.h"
+#include "http_client/http_transfer.h"
 
 namespace forerun {
 
@@ -27,23 +24,21 @@ class ConnectionLost : public std::runtime_error {
 
 struct HttpOptions {
   std::chrono::milliseconds timeout{30000};  // without a byte
-  // Certificates are those that the system trusts. Without it anybody could be the server.
-  bool verifies = true;
+  bool verifies = true;                      // as in HttpRequest
   // Called some times a second; what it throws ends the request.
   std::function<void()> on_wait = [] {};
 };
-
-using HttpHeaders = std::vector<std::pair<std::string, std::string>>;
 
 class HttpGet {
  public:
   // Sends the request and reads the head of the answer. Throws ConnectionLost, and Error where trying
   // again is of no use.
   HttpGet(const Url& url, const HttpHeaders& headers, const HttpOptions& options);
-  ~HttpGet();
+  HttpGet(const HttpGet&) = delete;
+  HttpGet& operator=(const HttpGet&) = delete;
 
-  int status() const;
-  std::string header(std::string_view name) const;  // empty: there is none
+  int status() const { return transfer_.status(); }
+  std::string header(const std::string& name) const { return transfer_.header(name); }  // empty: none
 
   // The next piece of the body, valid until the next call; empty at its end. Throws ConnectionLost.
   std::string_view read();
@@ -51,8 +46,16 @@ class HttpGet {
   std::string read_all(size_t max_bytes);
 
  private:
-  class Impl;
-  std::unique_ptr<Impl> impl_;
+  void run();
+  // Throws where it ended otherwise than whole.
+  void check() const;
+
+  Url url_;
+  HttpOptions options_;
+  std::string came_;   // and was not read yet
+  std::string piece_;  // was read last
+  HttpTransfer transfer_;
+  HttpTransfers transfers_;
 };
 
 }  // namespace forerun

@@ -14,8 +14,8 @@ struct Url {
 
   // What a token may be sent to: scheme, host and port, in small letters.
   std::string origin() const;
-  // As the Host header has it.
-  std::string host_header() const;
+  // The whole address again.
+  std::string text() const;
 };
 
 // "http://host[:port][/path]" or "https://...". Throws Error.

@@ -1,4 +1,4 @@
-#include "hub/url.h"
+#include "http_client/url.h"
 
 #include <gtest/gtest.h>
 
@@ -12,16 +12,16 @@ TEST(Url, IsReadInParts) {
   EXPECT_FALSE(plain.is_tls);
   EXPECT_EQ(plain.origin(), "http://example.org:80");
   EXPECT_EQ(plain.target, "/");
-  EXPECT_EQ(plain.host_header(), "example.org");
+  EXPECT_EQ(plain.text(), "http://example.org/");
   const Url whole = parse_url("https://example.org:8443/a/b?c=d#e");
   EXPECT_TRUE(whole.is_tls);
   EXPECT_EQ(whole.port, "8443");
   EXPECT_EQ(whole.target, "/a/b?c=d");
-  EXPECT_EQ(whole.host_header(), "example.org:8443");
+  EXPECT_EQ(whole.text(), "https://example.org:8443/a/b?c=d");
   const Url six = parse_url("http://[::1]:8080/x");
   EXPECT_EQ(six.host, "::1");
   EXPECT_EQ(six.port, "8080");
-  EXPECT_EQ(six.host_header(), "[::1]:8080");
+  EXPECT_EQ(six.text(), "http://[::1]:8080/x");
 }
 
 TEST(Url, NonsenseIsRefused) {

@@ -1,4 +1,4 @@
-#include "hub/url.h"
+#include "http_client/url.h"
 
 #include <fmt/format.h>
 
@@ -27,11 +27,17 @@ bool is_host_character(char c) {
        text.substr(0, 200));
 }
 
+// Scheme and host as in an address, without what follows from the scheme.
+std::string start_of(const Url& url) {
+  const std::string name = url.host.find(':') != std::string::npos ? "[" + url.host + "]" : url.host;
+  const std::string start = (url.is_tls ? "https://" : "http://") + name;
+  return url.port == (url.is_tls ? "443" : "80") ? start : start + ":" + url.port;
+}
+
 }  // namespace
 
-std::string Url::host_header() const {
-  const std::string name = host.find(':') != std::string::npos ? "[" + host + "]" : host;
-  return port == (is_tls ? "443" : "80") ? name : name + ":" + port;
+std::string Url::text() const {
+  return start_of(*this) + target;
 }
 
 std::string Url::origin() const {
@@ -75,10 +81,11 @@ Url parse_url(std::string_view text) {
 }
 
 Url joined_url(const Url& base, std::string_view location) {
-  const std::string_view scheme = base.is_tls ? "https:" : "http:";
-  if (location.starts_with("//")) return parse_url(fmt::format("{}{}", scheme, location));
+  if (location.starts_with("//")) {
+    return parse_url(fmt::format("{}{}", base.is_tls ? "https:" : "http:", location));
+  }
   if (location.find("://") < location.find_first_of("/?#")) return parse_url(location);
-  const std::string start = fmt::format("{}//{}", scheme, base.host_header());
+  const std::string start = start_of(base);
   if (location.starts_with('/')) return parse_url(fmt::format("{}{}", start, location));
   const std::string_view path = std::string_view(base.target).substr(0, base.target.find('?'));
   return parse_url(fmt::format("{}{}{}", start, path.substr(0, path.rfind('/') + 1), location));
