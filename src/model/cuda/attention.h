@@ -58,13 +58,15 @@ struct AttentionShape {
   int n_heads;
   int n_kv_heads;
   float scale;     // of scores
-  float soft_cap;  // of scores; 0: none
+  float soft_cap;  // cap * tanh(score / cap) instead of scores; 0: none
+
+  int heads_per_kv() const { return n_heads / n_kv_heads; }
 };
 
-// Whether there are kernels for it.
-bool attention_supports(const AttentionShape& shape);
+// Whether there are kernels for it and for caches of that type.
+bool attention_supports(const AttentionShape& shape, ggml_type cache_type);
 
-// One layer's keys or values: [cell][kv head][head_dim], F16.
+// One layer's keys or values: [cell][kv head][head_dim].
 struct CacheRows {
   const std::byte* data;
   int64_t row_bytes;
@@ -72,6 +74,7 @@ struct CacheRows {
 
 struct AttentionWork {
   AttentionShape shape;
+  ggml_type cache_type;  // F16 or Q8_0
   CacheRows keys, values;
   const __half* q;             // [row][head][head_dim], rotated, not scaled
   const int32_t* cells;        // the lists

@@ -1,6 +1,6 @@
 // Times attention and the kernels for rows on the GPU: microseconds per call, in CUDA graphs of 32
 // layers with caches of their own, for rows of an 8B model (32 heads, 8 KV heads of 128; width 4096;
-// 14336 gates).
+// 14336 gates), and attention for many small heads and for Q8_0 caches too.
 #include <cuda_fp16.h>
 
 #include <algorithm>
@@ -22,8 +22,10 @@ namespace {
 
 constexpr int kLayers = 32;
 constexpr int kCounts[] = {1, 2, 4, 8, 16, 32, 64};
-constexpr AttentionShape kShape{
+constexpr AttentionShape kFewHeads{
     .head_dim = 128, .n_heads = 32, .n_kv_heads = 8, .scale = 0.08838835f, .soft_cap = 0.0f};
+constexpr AttentionShape kManyHeads{
+    .head_dim = 64, .n_heads = 69, .n_kv_heads = 23, .scale = 0.125f, .soft_cap = 0.0f};
 constexpr int kWidth = 4096, kGates = 14336, kCellHalves = 1024;
 
 // Median microseconds of one of kLayers calls, replayed as a graph.
@@ -60,20 +62,26 @@ void zero(void* data, size_t n_bytes) {
 }
 
 // A chain of n rows behind a context.
-void time_attention(int context) {
-  const int n_cells = context + 64;
-  const size_t layer_halves = static_cast<size_t>(n_cells) * kCellHalves;
-  const DeviceArray<__half> keys(layer_halves * kLayers), values(layer_halves * kLayers);
-  zero(keys.get(), layer_halves * kLayers * sizeof(__half));
-  zero(values.get(), layer_halves * kLayers * sizeof(__half));
-  const DeviceArray<__half> q(size_t{64} * kWidth), x(size_t{64} * kWidth);
-  zero(q.get(), size_t{64} * kWidth * sizeof(__half));
+void time_attention(const AttentionShape& shape, ggml_type cache_type, int context) {
+  const int n_cells = context + 64, width = shape.n_heads * shape.head_dim;
+  const int64_t row_bytes = cache_bytes(cache_type, int64_t{shape.n_kv_heads} * shape.head_dim);
+  const auto layer_bytes = static_cast<size_t>(n_cells * row_bytes);
+  const DeviceArray<std::byte> keys(layer_bytes * kLayers), values(layer_bytes * kLayers);
+  zero(keys.get(), layer_bytes * kLayers);
+  zero(values.get(), layer_bytes * kLayers);
+  const int64_t n_inputs = (width + 255) / 256 * 256;
+  const DeviceArray<__half> q(size_t{64} * width);
+  const DeviceArray<__half> x(static_cast<size_t>(operand_halves(64, n_inputs)));
+  zero(q.get(), size_t{64} * width * sizeof(__half));
 
   for (const int item_chunks : {0, 1, kGroup, kAllChunks}) {  // 0: as chosen
     for (const bool scattered : {false, true}) {
       if (scattered && item_chunks != 0) continue;
-      std::printf("context %5d, %s cells, item_chunks %8d: attend us (GB/s) + merge us\n", context,
-                  scattered ? "scattered" : "neighbouring", item_chunks);
+      std::printf(
+          "%d heads, %d KV heads of %d, %s, context %5d, %s cells, item_chunks %8d: attend us "
+          "(GB/s) + merge us, both\n",
+          shape.n_heads, shape.n_kv_heads, shape.head_dim, ggml_type_name(cache_type), context,
+          scattered ? "scattered" : "neighbouring", item_chunks);
       for (const int n : kCounts) {
         std::vector<int32_t> cells(static_cast<size_t>(n_cells));
         std::iota(cells.begin(), cells.end(), 0);
@@ -85,23 +93,23 @@ void time_attention(int context) {
               {.shared = 0, .own = context, .n_shared = context, .first = 0, .end = context + i + 1});
         }
         const int chunks =
-            item_chunks != 0 ? item_chunks : choose_item_chunks(rows, kShape, int64_t{64} << 20);
+            item_chunks != 0 ? item_chunks : choose_item_chunks(rows, shape, int64_t{64} << 20);
         AttentionItems items;
-        make_attention_items(rows, kShape.n_heads / kShape.n_kv_heads, chunks, items);
+        make_attention_items(rows, shape.heads_per_kv(), chunks, items);
         const DeviceArray<int32_t> cells_on(cells), start_on(items.partial_start);
         const DeviceArray<SeenCells> rows_on(rows);
         const DeviceArray<AttentionItem> items_on(items.items);
         const DeviceArray<int32_t> n_items(
             std::vector<int32_t>{static_cast<int32_t>(items.items.size())});
         const DeviceArray<int32_t> item_chunks_on(std::vector<int32_t>{chunks});
-        const DeviceArray<float> partials(static_cast<size_t>(items.n_floats(kShape)));
+        const DeviceArray<float> partials(static_cast<size_t>(items.n_floats(shape)));
         const auto work = [&](int layer) {
-          const auto at = [&](const DeviceArray<__half>& cache) {
-            return CacheRows{
-                .data = reinterpret_cast<const std::byte*>(cache.get() + layer * layer_halves),
-                .row_bytes = kCellHalves * sizeof(__half)};
+          const auto at = [&](const DeviceArray<std::byte>& cache) {
+            return CacheRows{.data = cache.get() + static_cast<size_t>(layer) * layer_bytes,
+                             .row_bytes = row_bytes};
           };
-          return AttentionWork{.shape = kShape,
+          return AttentionWork{.shape = shape,
+                               .cache_type = cache_type,
                                .keys = at(keys),
                                .values = at(values),
                                .q = q.get(),
@@ -114,13 +122,18 @@ void time_attention(int context) {
                                .partial_start = start_on.get(),
                                .partials = partials.get()};
         };
-        const Operand operand{.data = x.get(), .padded_rows = padded(n), .n_inputs = kWidth};
+        const Operand operand{.data = x.get(), .padded_rows = padded(n), .n_inputs = n_inputs};
         const double attend_us =
             microseconds([&](int layer, cudaStream_t stream) { attend(work(layer), stream); });
         const double merge_us =
             microseconds([&](int layer, cudaStream_t stream) { merge(work(layer), operand, stream); });
-        std::printf("  n %2d (%d): %7.1f (%5.0f) + %5.1f\n", n, chunks, attend_us,
-                    (context + n) * 4096.0 / attend_us * 1e-3, merge_us);
+        const double both_us = microseconds([&](int layer, cudaStream_t stream) {
+          attend(work(layer), stream);
+          merge(work(layer), operand, stream);
+        });
+        std::printf("  n %2d (%d): %7.1f (%5.0f) + %5.1f, %7.1f\n", n, chunks, attend_us,
+                    2.0 * static_cast<double>((context + n) * row_bytes) / attend_us * 1e-3, merge_us,
+                    both_us);
       }
       std::fflush(stdout);
     }
@@ -140,7 +153,7 @@ void time_rows() {
   zero(states.get(), size_t{64} * kWidth * sizeof(float));
   zero(weight.get(), kWidth * sizeof(float));
   const DeviceArray<__half> x(size_t{64} * kGates), q(size_t{64} * kWidth);
-  const DeviceArray<__half> keys(size_t{64} * kCellHalves), values(size_t{64} * kCellHalves);
+  const DeviceArray<std::byte> keys(size_t{128} * kCellHalves), values(size_t{128} * kCellHalves);
   const DeviceArray<float2> rope(size_t{64} * 64);
   zero(rope.get(), size_t{64} * 64 * sizeof(float2));
   std::vector<int64_t> cells(64);
@@ -168,9 +181,10 @@ void time_rows() {
                                .n_rope_dims = 128,
                                .rope = rope.get(),
                                .cells = cells_on.get(),
+                               .cache_type = GGML_TYPE_F16,
                                .keys = keys.get(),
                                .values = values.get(),
-                               .cache_row = kCellHalves,
+                               .cache_row_bytes = 2 * kCellHalves,
                                .q_out = q.get()};
     const double heads_us = microseconds([&](int, cudaStream_t stream) { heads(heads_work, stream); });
     const Parts gate_up = parts_like(2 * kGates, kWidth, n, parts.get());
@@ -192,5 +206,10 @@ int main() {
     return 0;
   }
   forerun::cuda::time_rows();
-  for (const int context : {1024, 8192, 32000}) forerun::cuda::time_attention(context);
+  for (const ggml_type type : {GGML_TYPE_F16, GGML_TYPE_Q8_0}) {
+    for (const int context : {1024, 8192, 32000}) {
+      forerun::cuda::time_attention(forerun::cuda::kFewHeads, type, context);
+    }
+    forerun::cuda::time_attention(forerun::cuda::kManyHeads, type, 1024);
+  }
 }

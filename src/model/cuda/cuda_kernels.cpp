@@ -29,7 +29,7 @@ class CudaKernels final : public GpuKernels {
   const std::string& name() const override { return name_; }
 
   bool serves(const ModelConfig& config) const override {
-    return attention_supports(attention_shape(config));
+    return attention_supports(attention_shape(config), GGML_TYPE_F16);
   }
   bool can_multiply(ggml_type type) const override { return format_of(type) != nullptr; }
 

@@ -293,9 +293,10 @@ ggml_tensor* CudaGraphBuilder::queries(int layer, ggml_tensor* states) {
                  .n_rope_dims = rope.n_dims,
                  .rope = nullptr,
                  .cells = nullptr,
+                 .cache_type = keys->type,
                  .keys = nullptr,
                  .values = nullptr,
-                 .cache_row = config().n_embd_kv(),
+                 .cache_row_bytes = static_cast<int64_t>(keys->nb[1]),
                  .q_out = nullptr};
   ggml_tensor *table = rope_table(layer), *cells = parts().inputs.cells;
   const auto launch = [=, q_norm = weights.q_norm, k_norm = weights.k_norm](ggml_tensor* dst,
@@ -308,8 +309,8 @@ ggml_tensor* CudaGraphBuilder::queries(int layer, ggml_tensor* states) {
     placed.k_norm = floats_of(k_norm);
     placed.rope = reinterpret_cast<const float2*>(table->data);
     placed.cells = static_cast<const int64_t*>(cells->data);
-    placed.keys = static_cast<__half*>(keys->data);
-    placed.values = static_cast<__half*>(values->data);
+    placed.keys = static_cast<std::byte*>(keys->data);
+    placed.values = static_cast<std::byte*>(values->data);
     placed.q_out = static_cast<__half*>(dst->data);
     heads(placed, stream);
   };
@@ -328,6 +329,7 @@ std::function<AttentionWork(ggml_tensor* partials)> CudaGraphBuilder::attention_
                        .row_bytes = static_cast<int64_t>(cache->nb[1])};
     };
     AttentionWork work = seen.work(static_cast<const std::byte*>(inputs->data), is_windowed);
+    work.cache_type = keys->type;
     work.keys = cache_rows(keys);
     work.values = cache_rows(values);
     work.partials = output_of(partials);

@@ -80,10 +80,22 @@ __device__ __forceinline__ void copy_16(void* to, const void* from, bool valid) 
 __device__ __forceinline__ void copy_8(void* to, const void* from) {
   asm volatile("cp.async.ca.shared.global [%0], [%1], 8;" ::"r"(address(to)), "l"(from) : "memory");
 }
+__device__ __forceinline__ void copy_8(void* to, const void* from, bool valid) {
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 8, %2;" ::"r"(address(to)), "l"(from),
+               "r"(valid ? 8 : 0)
+               : "memory");
+}
 __device__ __forceinline__ void copy_4(void* to, const void* from, bool valid) {
   asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(address(to)), "l"(from),
                "r"(valid ? 4 : 0)
                : "memory");
+}
+template <int kBytes>
+__device__ __forceinline__ void copy(void* to, const void* from, bool valid) {
+  static_assert(kBytes == 4 || kBytes == 8 || kBytes == 16);
+  if constexpr (kBytes == 4) copy_4(to, from, valid);
+  if constexpr (kBytes == 8) copy_8(to, from, valid);
+  if constexpr (kBytes == 16) copy_16(to, from, valid);
 }
 __device__ __forceinline__ void wait_copies() {
   asm volatile("cp.async.wait_all;" ::: "memory");

@@ -18,6 +18,13 @@ struct Segment {
   const float* bias = nullptr;   // [n], or none
 };
 
+// Caches hold F16, or ggml's Q8_0: blocks of a scale (F16) and 32 integers that it multiplies.
+constexpr int kQ8Numbers = 32;
+constexpr int kQ8Bytes = 34;
+__host__ __device__ constexpr int64_t cache_bytes(ggml_type type, int64_t n_numbers) {
+  return type == GGML_TYPE_Q8_0 ? n_numbers / kQ8Numbers * kQ8Bytes : n_numbers * 2;
+}
+
 struct RowsShape {
   int n_rows;
   int n;  // numbers of a row
@@ -55,9 +62,10 @@ struct HeadsWork {
   int n_rope_dims;
   const float2* rope;    // [row][n_rope_dims / 2]: cosine, sine
   const int64_t* cells;  // [row]
-  __half* keys;          // of this layer: [cell][kv head][head_dim]
-  __half* values;
-  int64_t cache_row;  // halves from cell to cell
+  ggml_type cache_type;  // F16 or Q8_0
+  std::byte* keys;       // of this layer: [cell][kv head][head_dim]
+  std::byte* values;
+  int64_t cache_row_bytes;  // from cell to cell
   __half* q_out;
 };
 void heads(const HeadsWork& work, cudaStream_t stream);

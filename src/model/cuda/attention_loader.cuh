@@ -1,0 +1,198 @@
+// What the chunk kernel of attention works on, and how it gets into shared memory.
+//
+// Work is cut into units: an item, a KV head, and, where an item has more queries than a block takes at
+// a time, a share of them. A block takes every gridDim-th unit. Keys and values of chunks stream through
+// a ring of stages, one stage for the keys or the values of a chunk, and go on streaming from one unit
+// into the next; all threads copy and arrive at the stage's barrier.
+#pragma once
+
+#include "model/cuda/attention_cells.cuh"
+#include "model/cuda/attention_softmax.cuh"
+
+namespace forerun::cuda {
+
+constexpr int kMostStages = 6;
+constexpr int kUnitsAhead = 2;  // units that have begun to be loaded, with the one being computed
+
+// A unit as it is computed.
+struct Unit {
+  int row, kv_head;  // of the first query of the item
+  int first_query, n_queries;
+  int first_chunk, end_chunk;
+};
+
+// What a query's row sees.
+struct SeenByQuery {
+  int first, end;
+  int partial_start;
+  int unused;
+};
+
+template <int kDim, int kTiles>
+struct AttendShared {
+  static constexpr int kQueries = kTiles * 16;
+  uint4 q[kUnitsAhead][kQueries * QueryTile<kDim>::kStride];
+  uint4 weights[kQueries * WeightTile::kStride];
+  SeenByQuery seen[kUnitsAhead][kQueries];
+  float maxima[kAttendWarps][kQueries];
+  float sums[kAttendWarps][kQueries];
+  Unit units[kUnitsAhead];
+  uint64_t ready[kMostStages];
+  int item_chunks;
+};
+
+// How a launch goes about it.
+struct AttendPlan {
+  Scores scores;
+  int heads_per_kv;
+  int n_shares;  // of an item's queries
+  int n_stages;
+};
+
+// Walks through the block's units and their chunks: keys of a chunk, its values, keys of the next. The
+// same in all threads but for `cell_`.
+template <typename Cells, int kTiles>
+class Loader {
+  using Shared = AttendShared<Cells::kDim, kTiles>;
+  static constexpr int kDim = Cells::kDim, kUnits = kDim / 8;
+
+ public:
+  __device__ __forceinline__ Loader(const AttentionWork& work, const AttendPlan& plan, uint4* ring,
+                                    Shared& shared)
+      : work_(work),
+        plan_(plan),
+        shared_(shared),
+        ring_(ring),
+        n_units_(__ldcg(work.n_items) * work.shape.n_kv_heads * plan.n_shares),
+        next_unit_(static_cast<int>(blockIdx.x)) {
+    find_next();
+    fetch_next_cells();
+    enter_next();
+  }
+
+  // Whether the unit of this number (0, 1, ... within the block) exists; those before it do.
+  __device__ __forceinline__ bool has(int ordinal) const {
+    return ordinal < ordinal_ || (ordinal == ordinal_ && unit_ < n_units_);
+  }
+
+  // Loads stages up to the n-th as far as there are any, while unit `ordinal` is being computed.
+  __device__ __forceinline__ void load_until(int n, int ordinal) {
+    while (issued_ < n && unit_ < n_units_ && ordinal_ - ordinal < kUnitsAhead) load_stage();
+  }
+
+ private:
+  __device__ __forceinline__ int first_query(int unit) const {
+    return unit % plan_.n_shares * Shared::kQueries;
+  }
+
+  // next_item_: of next_unit_ or the first after it that has queries.
+  __device__ __forceinline__ void find_next() {
+    for (; next_unit_ < n_units_; next_unit_ += static_cast<int>(gridDim.x)) {
+      const int item = next_unit_ / (plan_.n_shares * work_.shape.n_kv_heads);
+      next_item_ = __ldcg(reinterpret_cast<const int4*>(work_.items) + item);
+      if (plan_.n_shares == 1) break;
+      if (first_query(next_unit_) < next_item_.y * plan_.heads_per_kv) break;
+    }
+  }
+  __device__ __forceinline__ void fetch_next_cells() {
+    if (next_unit_ >= n_units_) return;
+    const SeenCells* last = work_.rows + next_item_.x + next_item_.y - 1;
+    next_shared_ = __ldcg(&last->shared);
+    next_n_shared_ = __ldcg(&last->n_shared);
+    next_own_ = __ldcg(&last->own) - next_n_shared_;
+    next_end_ = __ldcg(&last->end);
+  }
+  __device__ __forceinline__ void enter_next() {
+    ++ordinal_;
+    unit_ = next_unit_;
+    kv_head_ = unit_ / plan_.n_shares % work_.shape.n_kv_heads;
+    item_ = next_item_;
+    shared_cells_ = next_shared_;
+    own_cells_ = next_own_;
+    n_shared_ = next_n_shared_;
+    end_ = next_end_;
+    chunk_ = item_.z;
+    if (unit_ < n_units_) fetch_cell();
+  }
+  // The cell of slot 16 * warp + lane % 16, or -1.
+  __device__ __forceinline__ void fetch_cell() {
+    const int position = chunk_ * kChunk + static_cast<int>(threadIdx.x) / 32 * 16 + threadIdx.x % 16;
+    const int list = position < n_shared_ ? shared_cells_ : own_cells_;
+    cell_ = position < end_ ? __ldcg(work_.cells + list + position) : -1;
+  }
+
+  // What is loaded with a unit's first keys.
+  __device__ __forceinline__ void load_queries() {
+    const int buffer = ordinal_ % kUnitsAhead;
+    const int first = first_query(unit_), kv = kv_head_, per_row = plan_.heads_per_kv;
+    const int n = min(item_.y * per_row - first, Shared::kQueries);
+    if (threadIdx.x == 0) {
+      shared_.units[buffer] = {.row = item_.x,
+                               .kv_head = kv,
+                               .first_query = first,
+                               .n_queries = n,
+                               .first_chunk = item_.z,
+                               .end_chunk = item_.w};
+    }
+    for (int i = static_cast<int>(threadIdx.x); i < Shared::kQueries * kUnits; i += kAttendThreads) {
+      const int query = i / kUnits, unit = i % kUnits;
+      const bool valid = query < n;
+      const int row = valid ? item_.x + (first + query) / per_row : 0;
+      const int head = valid ? kv * per_row + (first + query) % per_row : 0;
+      const __half* from = work_.q + (static_cast<int64_t>(row) * work_.shape.n_heads + head) * kDim;
+      ptx::copy_16(shared_.q[buffer] + QueryTile<kDim>::at(query, unit), from + unit * 8, valid);
+    }
+    if (threadIdx.x < Shared::kQueries) {
+      const int query = static_cast<int>(threadIdx.x);
+      const bool valid = query < n;
+      const int row = valid ? item_.x + (first + query) / per_row : 0;
+      SeenByQuery& to = shared_.seen[buffer][query];
+      ptx::copy_4(&to.first, &work_.rows[row].first, valid);
+      ptx::copy_4(&to.end, &work_.rows[row].end, valid);
+      ptx::copy_4(&to.partial_start, work_.partial_start + row, valid);
+    }
+  }
+
+  __device__ __forceinline__ void load_stage() {
+    const bool opens = chunk_ == item_.z;
+    if (!values_ && opens) load_queries();
+    Cells::copy(ring_ + slot_ * Cells::kStageUnits, values_ ? work_.values : work_.keys, kv_head_,
+                cell_);
+    ptx::barrier_arrive_after_copies(&shared_.ready[slot_]);
+    ++issued_;
+    if (++slot_ == plan_.n_stages) slot_ = 0;
+    // What the next unit needs is asked for early, in two steps.
+    if (!values_ && opens) {
+      next_unit_ = unit_ + static_cast<int>(gridDim.x);
+      find_next();
+    }
+    if (values_) {
+      if (opens) fetch_next_cells();
+      if (++chunk_ < item_.w) {
+        fetch_cell();
+      } else {
+        enter_next();
+      }
+    }
+    values_ = !values_;
+  }
+
+  const AttentionWork& work_;
+  const AttendPlan& plan_;
+  Shared& shared_;
+  uint4* ring_;
+  int n_units_;
+  int issued_ = 0, slot_ = 0;
+  int ordinal_ = -1, unit_ = 0, kv_head_ = 0, chunk_ = 0;
+  bool values_ = false;
+  int4 item_{};  // row, n_rows, first_chunk, end_chunk
+  // Of the item's last row; own cells begin at own_cells_ + n_shared_.
+  int shared_cells_ = 0, own_cells_ = 0, n_shared_ = 0, end_ = 0;
+  int cell_ = -1;
+  int next_unit_;
+  int4 next_item_{};
+  int next_shared_ = 0, next_own_ = 0, next_n_shared_ = 0, next_end_ = 0;
+};
+static_assert(sizeof(AttentionItem) == sizeof(int4));
+
+}  // namespace forerun::cuda

@@ -1,0 +1,46 @@
+// Rows as the kernels of rows.h read and write them: four numbers at a time.
+#pragma once
+
+#include "model/cuda/halves.cuh"
+#include "model/cuda/parts.cuh"
+#include "model/cuda/rows.h"
+
+namespace forerun::cuda {
+
+// Numbers [i, i + 4) of n, i a multiple of 4; zeros beyond the last.
+__device__ __forceinline__ float4 load_four(const float* x, int i, int n) {
+  if (i + 4 <= n && is_aligned(x)) return __ldcg(reinterpret_cast<const float4*>(x + i));
+  const auto one = [&](int k) { return k < n ? __ldcg(x + k) : 0.0f; };
+  return make_float4(one(i), one(i + 1), one(i + 2), one(i + 3));
+}
+__device__ __forceinline__ void store_four(float* x, int i, int n, float4 v) {
+  if (i + 4 <= n && is_aligned(x)) {
+    *reinterpret_cast<float4*>(x + i) = v;
+    return;
+  }
+  if (i < n) x[i] = v.x;
+  if (i + 1 < n) x[i + 1] = v.y;
+  if (i + 2 < n) x[i + 2] = v.z;
+  if (i + 3 < n) x[i + 3] = v.w;
+}
+__device__ __forceinline__ void store_operand(const Operand& x, int row, int i, float4 v) {
+  *reinterpret_cast<__half2*>(x.data + x.index(i, row)) = saturated_halves(v.x, v.y);
+  *reinterpret_cast<__half2*>(x.data + x.index(i + 2, row)) = saturated_halves(v.z, v.w);
+}
+
+__device__ __forceinline__ float4 product_of(float4 a, float4 b) {
+  return make_float4(__fmul_rn(a.x, b.x), __fmul_rn(a.y, b.y), __fmul_rn(a.z, b.z), __fmul_rn(a.w, b.w));
+}
+__device__ __forceinline__ float4 scaled(float4 a, float b) {
+  return product_of(a, make_float4(b, b, b, b));
+}
+__device__ __forceinline__ float add_squares(float sum, float4 v) {
+  return __fmaf_rn(v.w, v.w, __fmaf_rn(v.z, v.z, __fmaf_rn(v.y, v.y, __fmaf_rn(v.x, v.x, sum))));
+}
+// 1 / root of the mean of squares.
+__device__ __forceinline__ float norm_factor(float sum_of_squares, int n, float eps) {
+  const float mean = __fdiv_rn(sum_of_squares, static_cast<float>(n));
+  return __fdiv_rn(1.0f, __fsqrt_rn(__fadd_rn(mean, eps)));
+}
+
+}  // namespace forerun::cuda
