@@ -34,12 +34,15 @@ std::vector<float> logits_with(const std::shared_ptr<const Model>& model, KvType
   return logits;
 }
 
+double largest_of(const std::vector<float>& logits) {
+  return std::abs(*std::ranges::max_element(logits, {}, [](float x) { return std::abs(x); }));
+}
+
 TEST(KvTypes, StayCloseToF32) {
   for (const char* name : {"tiny-llama-f32", "tiny-qwen2", "tiny-qwen3", "tiny-gemma3"}) {
     const auto model = load_model(model_file(name));
     const auto exact = logits_with(model, KvType::kF32);
-    const double largest = std::abs(*std::max_element(
-        exact.begin(), exact.end(), [](float a, float b) { return std::abs(a) < std::abs(b); }));
+    const double largest = largest_of(exact);
     const double f16 = max_difference(logits_with(model, KvType::kF16), exact) / largest;
     const double q8 = max_difference(logits_with(model, KvType::kQ8_0), exact) / largest;
     EXPECT_LE(f16, kF16Bound) << name;
@@ -47,6 +50,22 @@ TEST(KvTypes, StayCloseToF32) {
     EXPECT_GT(f16, 0.0) << name << ": the type of the cache has no effect";
     EXPECT_GT(q8, f16) << name;
   }
+}
+
+// What our kernels on GPUs make of the types that they serve.
+TEST(KvTypes, StayCloseToF16OnAGpu) {
+  int n_models = 0;
+  for (const char* name : {"tiny-llama-f16", "tiny-qwen2", "tiny-qwen3", "tiny-gemma3"}) {
+    const auto model = load_model_on_gpu(model_file(name));
+    if (model == nullptr || !model->gpu_kernels()->serves(model->config(), KvType::kQ8_0)) continue;
+    ++n_models;
+    const auto exact = logits_with(model, KvType::kF16);
+    const double largest = largest_of(exact);
+    const double q8 = max_difference(logits_with(model, KvType::kQ8_0), exact) / largest;
+    EXPECT_LE(q8, kQ8Bound + kF16Bound) << name;
+    EXPECT_GT(q8, 0.0) << name << ": the type of the cache has no effect";
+  }
+  if (n_models == 0) GTEST_SKIP() << "no GPU for our kernels here";
 }
 
 }  // namespace

@@ -111,9 +111,12 @@ TEST(Trees, EveryNodeEqualsItsPathRunAloneOnAGpu) {
     const auto model = load_model_on_gpu(model_file(name));
     if (model == nullptr) continue;
     ++n_models;
-    const auto executor = make_executor(model);
-    PathOracle oracle(model, KvType::kF16);
-    for (uint32_t seed = 0; seed < 2; ++seed) expect_trees_equal_paths(*executor, oracle, seed);
+    for (const KvType type : {KvType::kF16, KvType::kQ8_0}) {
+      if (!model->gpu_kernels()->serves(model->config(), type)) continue;
+      const auto executor = make_executor(model, type);
+      PathOracle oracle(model, type);
+      for (uint32_t seed = 0; seed < 2; ++seed) expect_trees_equal_paths(*executor, oracle, seed);
+    }
   }
   EXPECT_GT(n_models, 10);
 }

@@ -77,8 +77,8 @@ std::shared_ptr<DraftModel> DraftModels::load(const DraftModelChoice& choice) {
   try {
     draft->model = load_weights(path, device);
     draft->executor = std::make_unique<Executor>(
-        draft->model,
-        ExecutorOptions{.kv = {.n_cells = draft->n_slots * draft->n_context, .type = options_.kv_type}});
+        draft->model, ExecutorOptions{.kv = {.n_cells = draft->n_slots * draft->n_context,
+                                             .type = options_.device.kv_type}});
   } catch (const Error& error) {
     if (error.code() != ErrorCode::kOutOfMemory) throw;
     fail(ErrorCode::kOutOfMemory, "no room for the draft model {}: {}", path, error.what());

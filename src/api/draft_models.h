@@ -21,10 +21,9 @@ class DraftModels {
  public:
   struct Options {
     const LoadedModel& target;  // outlives it
-    DeviceOptions device;       // of the engine: other devices have its threads
-    KvType kv_type;
-    int n_slots;                                                        // requests at once
-    int n_context;                                                      // of each
+    DeviceOptions device;       // of the engine: other devices have its threads and type of cache
+    int n_slots;                // requests at once
+    int n_context;              // of each
     std::function<void(std::string_view what, double share)> progress;  // may be empty
     std::function<void(std::string_view)> warn;                         // may be empty
   };

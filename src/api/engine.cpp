@@ -32,8 +32,7 @@ DeviceOptions device_of(const EngineOptions& options) {
   return {.name = options.device,
           .n_threads = options.n_threads,
           .pin_threads = options.pin_threads,
-          // Ours read caches of this type alone.
-          .own_gpu_kernels = kv_type_named(options.kv_type) == KvType::kF16};
+          .kv_type = kv_type_named(options.kv_type)};
 }
 
 LoadedModel load(const EngineOptions& options) {
@@ -131,7 +130,6 @@ class Engine::Impl {
         warn(never_throwing(options.warn)),
         draft_models({.target = loaded,
                       .device = device_of(options),
-                      .kv_type = kv_type_named(options.kv_type),
                       .n_slots = options.n_parallel,
                       .n_context = n_context,
                       .progress = options.progress,

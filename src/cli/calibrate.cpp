@@ -53,11 +53,12 @@ void print_table(const Calibration& calibration, int n_layers) {
 
 void calibrate_command(const CalibrateOptions& options) {
   const EngineOptions engine = engine_options(options.model, {});
-  const LoadedModel loaded = load_model(resolve_model(engine.model), options.model.device,
+  DeviceOptions device = options.model.device;
+  device.kv_type = kv_type_named(options.model.kv_type);
+  const LoadedModel loaded = load_model(resolve_model(engine.model), device,
                                         [&](double share) { engine.progress("loading", share); });
   const int n_context = options.model.n_context > 0 ? options.model.n_context : kContext;
-  Executor executor(loaded.model,
-                    {.kv = {.n_cells = n_context, .type = kv_type_named(options.model.kv_type)}});
+  Executor executor(loaded.model, {.kv = {.n_cells = n_context, .type = device.kv_type}});
   const Calibration calibration = calibrate(
       executor, {.progress = [&](double share) { engine.progress("measuring this machine", share); }});
   const CostKey key = CostKey::of(executor);

@@ -86,9 +86,8 @@ std::shared_ptr<Device> Device::open(const DeviceOptions& options) {
   device->info_ = describe(device->device_);
   device->is_host_ = ggml_backend_buft_is_host(ggml_backend_dev_buffer_type(device->device_));
   if (is_cpu(device->device_)) device->kernels_ = &best_kernels();
-  if (is_gpu(device->device_) && options.own_gpu_kernels) {
-    device->gpu_kernels_ = make_gpu_kernels(device->device_);
-  }
+  device->kv_type_ = options.kv_type;
+  if (is_gpu(device->device_)) device->gpu_kernels_ = make_gpu_kernels(device->device_);
   device->backend_.reset(ggml_backend_dev_init(device->device_, nullptr));
   if (!device->backend_) {
     fail(ErrorCode::kUnsupported, "cannot start device {}: {}", device->info_.name, log.first_error());

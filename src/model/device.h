@@ -21,6 +21,7 @@
 #include "model/cpu/worker_pool.h"
 #include "model/gpu_kernels.h"
 #include "model/kernels/kernels.h"
+#include "model/kv_type.h"
 
 namespace forerun {
 
@@ -28,7 +29,7 @@ struct DeviceOptions {
   std::string name = "auto";  // "auto" (a GPU if there is one), "cpu", "cuda", "cuda:1", or ggml's name
   int n_threads = 0;          // CPU threads; 0: one per physical core
   bool pin_threads = true;    // bind each to a CPU, where the system allows it
-  bool own_gpu_kernels = true;  // compute with ours on GPUs that they serve; else with ggml's
+  KvType kv_type = KvType::kF16;  // of the caches there: our kernels on GPUs do not serve all
 };
 
 struct DeviceInfo {
@@ -65,6 +66,7 @@ class Device {
 
   const DeviceInfo& info() const { return info_; }
   int n_threads() const { return n_threads_; }
+  KvType kv_type() const { return kv_type_; }
   // The CPU that each thread is bound to; empty: none is.
   std::span<const int> cpus() const { return cpus_; }
   ggml_backend_dev_t raw() const { return device_; }
@@ -109,6 +111,7 @@ class Device {
   ggml_backend_dev_t device_ = nullptr;
   bool is_host_ = true;
   int n_threads_ = 1;
+  KvType kv_type_ = KvType::kF16;
   const KernelSet* kernels_ = nullptr;
   std::unique_ptr<GpuKernels> gpu_kernels_;
   std::vector<int> cpus_;

@@ -62,8 +62,10 @@ Executor::Executor(std::shared_ptr<const Model> model, const ExecutorOptions& op
                .use_flash_attention = flash_attention_works(*model_, cache_)},
       allocator_(ggml_gallocr_new(model_->device().default_buffer_type())) {
   CHECK(min_rows_ > 0 && max_rows_ >= min_rows_);
-  if (model_->gpu_kernels() != nullptr && options.kv.type != KvType::kF16) {
-    fail(ErrorCode::kUnsupported, "our kernels on GPUs read caches of type f16 alone, not {}",
+  const GpuKernels* gpu = model_->gpu_kernels();
+  if (gpu != nullptr && !gpu->serves(model_->config(), options.kv.type)) {
+    fail(ErrorCode::kUnsupported,
+         "the model was loaded for our kernels on GPUs, which do not read its caches of type {}",
          to_string(options.kv.type));
   }
   result_.n_vocab_ = static_cast<size_t>(model_->config().n_vocab);

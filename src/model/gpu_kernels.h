@@ -1,7 +1,7 @@
 // Kernels of our own on a GPU (cuda/), as the rest of the model sees them.
 //
 // With them a row's bits do not depend on what else is in its pass, so that text with drafts is the text
-// without. Devices and models that they do not serve are computed with ggml's.
+// without. Devices, models and caches that they do not serve are computed with ggml's.
 #pragma once
 
 #include <ggml-backend.h>
@@ -13,6 +13,7 @@
 
 #include "model/config.h"
 #include "model/cpu/visible_rows.h"
+#include "model/kv_type.h"
 
 namespace forerun {
 
@@ -32,7 +33,8 @@ class GpuKernels {
   virtual ~GpuKernels() = default;
 
   virtual const std::string& name() const = 0;
-  virtual bool serves(const ModelConfig& config) const = 0;
+  // Whether they compute models like that, with caches of that type.
+  virtual bool serves(const ModelConfig& config, KvType kv_type) const = 0;
   virtual bool can_multiply(ggml_type type) const = 0;
 
   // Of a packed matrix.

@@ -63,7 +63,9 @@ bool can_multiply_all(const GpuKernels& gpu, const GgufFile& file) {
 
 GpuKernels* Model::serving_gpu_kernels() const {
   GpuKernels* gpu = device_->gpu_kernels();
-  return gpu != nullptr && gpu->serves(config_) && can_multiply_all(*gpu, *file_) ? gpu : nullptr;
+  const bool serves =
+      gpu != nullptr && gpu->serves(config_, device_->kv_type()) && can_multiply_all(*gpu, *file_);
+  return serves ? gpu : nullptr;
 }
 
 const Architecture& architecture_of(const GgufFile& file) {

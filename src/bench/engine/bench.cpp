@@ -76,9 +76,7 @@ EngineBenchResult run_engine_bench(const EngineBenchOptions& options,
   }
 
   note("loading both");
-  DeviceOptions device_options = options.contender.device;
-  device_options.own_gpu_kernels = options.contender.kv_type == KvType::kF16;
-  const auto device = Device::open(device_options);
+  const auto device = Device::open(options.contender.device);
   result.device = device->info().name;
   result.n_threads = device->n_threads();
   const auto model = Model::load(GgufFile::open(options.contender.model), device);

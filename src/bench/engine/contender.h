@@ -14,7 +14,6 @@ struct ContenderOptions {
   std::filesystem::path model;
   DeviceOptions device;
   int n_context = 1024;
-  KvType kv_type = KvType::kF16;
 };
 
 constexpr int kMaxReadTokens = 512;

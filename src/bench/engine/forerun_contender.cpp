@@ -8,8 +8,9 @@ class ForerunContender final : public Contender {
  public:
   ForerunContender(std::shared_ptr<const Model> model, const ContenderOptions& options)
       : n_vocab_(model->config().n_vocab),
-        executor_(std::move(model), {.kv = {.n_cells = options.n_context, .type = options.kv_type},
-                                     .max_rows = kMaxReadTokens}),
+        executor_(std::move(model),
+                  {.kv = {.n_cells = options.n_context, .type = options.device.kv_type},
+                   .max_rows = kMaxReadTokens}),
         sequence_(executor_.cells().create()) {}
 
   void read(int n) override {

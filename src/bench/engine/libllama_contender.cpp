@@ -32,7 +32,7 @@ class LibllamaContender final : public Contender {
     params.n_threads = params.n_threads_batch = device.n_threads();
     params.swa_full = false;  // as its own programs do
     params.no_perf = true;
-    params.type_k = params.type_v = ggml_type_of(options.kv_type);
+    params.type_k = params.type_v = ggml_type_of(options.device.kv_type);
     context_.reset(llama_init_from_model(model_.get(), params));
     if (!context_)
       fail(ErrorCode::kOutOfMemory, "libllama cannot make a context: {}", log.first_error());

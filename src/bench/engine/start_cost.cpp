@@ -61,7 +61,7 @@ StartCost measure_start_in_child(const std::string& engine, const ContenderOptio
                                      "-c",
                                      std::to_string(options.n_context),
                                      "--kv-type",
-                                     std::string(to_string(options.kv_type))};
+                                     std::string(to_string(options.device.kv_type))};
   if (options.device.n_threads > 0) {
     arguments.insert(arguments.end(), {"-t", std::to_string(options.device.n_threads)});
   }

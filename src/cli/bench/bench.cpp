@@ -29,8 +29,8 @@ ContenderOptions contender_options(const BenchOptions& options) {
   ContenderOptions contender;
   contender.model = resolve_model(chosen_model(options.model.model, options.model.hub));
   contender.device = options.model.device;
+  contender.device.kv_type = kv_type_named(options.model.kv_type);
   if (options.model.n_context > 0) contender.n_context = options.model.n_context;
-  contender.kv_type = kv_type_named(options.model.kv_type);
   return contender;
 }
 

@@ -94,7 +94,6 @@ void DiscoWork::make_caches(const Room& room) {
   if (options_.draft_model.empty()) return;
   draft_models_ = std::make_unique<DraftModels>(DraftModels::Options{.target = loaded_,
                                                                      .device = options_.model.device,
-                                                                     .kv_type = KvType::kF16,
                                                                      .n_slots = room.n_slots,
                                                                      .n_context = room.n_context,
                                                                      .progress = engine_.progress,

@@ -28,8 +28,8 @@ class CudaKernels final : public GpuKernels {
 
   const std::string& name() const override { return name_; }
 
-  bool serves(const ModelConfig& config) const override {
-    return attention_supports(attention_shape(config), GGML_TYPE_F16);
+  bool serves(const ModelConfig& config, KvType kv_type) const override {
+    return attention_supports(attention_shape(config), ggml_type_of(kv_type));
   }
   bool can_multiply(ggml_type type) const override { return format_of(type) != nullptr; }
 
