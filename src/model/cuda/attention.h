@@ -38,6 +38,11 @@ struct AttentionItem {
   int32_t n_rows;
   int32_t first_chunk;
   int32_t end_chunk;
+  // What the last row sees (SeenCells), so that nothing else has to be read before its cells.
+  int32_t shared;
+  int32_t own;
+  int32_t n_shared;
+  int32_t end;
 };
 constexpr int kItemQueries = 64;  // most queries (rows times heads of a KV head) of an item
 
@@ -81,6 +86,7 @@ struct AttentionWork {
   const SeenCells* rows;       // [n_rows]
   const AttentionItem* items;  // [*n_items]
   const int32_t* n_items;      // on the device, so that a captured pass serves any context
+  int most_items;              // for which there is room
   int n_rows;
   // How many chunks an item has at most: 1, kGroup, or kAllChunks. On the device.
   const int32_t* item_chunks;

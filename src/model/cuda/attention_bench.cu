@@ -117,6 +117,7 @@ void time_attention(const AttentionShape& shape, ggml_type cache_type, int conte
                                .rows = rows_on.get(),
                                .items = items_on.get(),
                                .n_items = n_items.get(),
+                               .most_items = static_cast<int>(items.items.size()),
                                .n_rows = n,
                                .item_chunks = item_chunks_on.get(),
                                .partial_start = start_on.get(),

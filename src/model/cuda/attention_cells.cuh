@@ -1,9 +1,9 @@
 // Keys and values of a chunk in shared memory: how cells of each type of cache are copied there, give
 // scores, and become values as F16.
 //
-// A type is a struct with kDim (numbers of a head), a stage (keys or values of a chunk, as they lie in
-// the cache) of kStageUnits times 16 bytes, and, where values have to be unpacked, a tile beside the
-// stages for kTileRows cells of them at a time.
+// A type is a struct with kDim (numbers of a head), kHeadBytes (of one in the cache), a stage (keys or
+// values of a chunk, as they lie in the cache) of kStageUnits times 16 bytes, and, where values have to
+// be unpacked, a tile beside the stages for kTileRows cells of them at a time.
 #pragma once
 
 #include "model/cuda/attention.h"
@@ -54,6 +54,7 @@ template <int kHeadDim>
 struct HalfCells {
   static constexpr int kDim = kHeadDim;
   using Rows = Tile<kDim, true>;
+  static constexpr int kHeadBytes = kDim * 2;
   static constexpr int kStageUnits = kChunk * Rows::kStride;
   static constexpr int kTileRows = kChunk;
   static constexpr int kTileUnits = 0;
@@ -65,7 +66,7 @@ struct HalfCells {
                                               int cell) {
     const Lane at;
     const int unit = at.lane % kCellLanes;
-    const std::byte* head = cache.data + kv_head * (kDim * 2) + unit * 16;
+    const std::byte* head = cache.data + kv_head * kHeadBytes + unit * 16;
     const int row_bytes = static_cast<int>(cache.row_bytes);
 #pragma unroll 4  // more would spill registers
     for (int first = 0; first < 16; first += 32 / kCellLanes) {

@@ -26,7 +26,14 @@ class Item {
       : end_position_(end_position),
         last_(seen),
         all_shared_(lies_in_shared(seen)),
-        item_{.row = row, .n_rows = 1, .first_chunk = first_chunk(seen), .end_chunk = end_chunk(seen)} {}
+        item_{.row = row,
+              .n_rows = 1,
+              .first_chunk = first_chunk(seen),
+              .end_chunk = end_chunk(seen),
+              .shared = 0,
+              .own = 0,
+              .n_shared = 0,
+              .end = 0} {}
 
   // Whether the next row could join.
   bool add(const SeenCells& seen, int most_rows) {
@@ -49,6 +56,10 @@ class Item {
     AttentionItem item = item_;
     item.first_chunk = std::max(item.first_chunk, first);
     item.end_chunk = std::min(item.end_chunk, end);
+    item.shared = last_.shared;
+    item.own = last_.own;
+    item.n_shared = last_.n_shared;
+    item.end = last_.end;
     return item;
   }
 

@@ -23,6 +23,10 @@ void expect_covered(const TestRows& rows, int heads_per_kv, int item_chunks) {
       EXPECT_EQ(item.first_chunk / item_chunks, (item.end_chunk - 1) / item_chunks);
     }
     const SeenCells& last = rows.seen[static_cast<size_t>(item.row + item.n_rows - 1)];
+    EXPECT_EQ(item.shared, last.shared);
+    EXPECT_EQ(item.own, last.own);
+    EXPECT_EQ(item.n_shared, last.n_shared);
+    EXPECT_EQ(item.end, last.end);
     for (int r = item.row; r < item.row + item.n_rows; ++r) {
       const SeenCells& row = rows.seen[static_cast<size_t>(r)];
       bool sees = false;

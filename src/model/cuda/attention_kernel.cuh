@@ -29,12 +29,13 @@ __global__ void __launch_bounds__(kAttendThreads, (kAttendBlocks<Cells::kDim, kT
     ptx::barrier_init(&shared.ready[threadIdx.x], kAttendThreads);
   }
   ptx::launch_dependents();
+  // What is to be done is an input of the pass: no kernel writes it.
+  if (threadIdx.x == 0) shared.item_chunks = __ldcg(work.item_chunks);
+  Loader<Cells, kTiles> loader(work, plan, ring, shared);
+  loader.prefetch();
   __syncthreads();
   ptx::wait_dependencies();
-
-  Loader<Cells, kTiles> loader(work, plan, ring, shared);
   loader.load_until(plan.n_stages, 0);
-  if (threadIdx.x == 0) shared.item_chunks = __ldcg(work.item_chunks);
   __syncthreads();
 
   int slot = 0, parity = 0, taken = 0;

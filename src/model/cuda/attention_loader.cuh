@@ -63,16 +63,30 @@ class Loader {
         plan_(plan),
         shared_(shared),
         ring_(ring),
-        n_units_(__ldcg(work.n_items) * work.shape.n_kv_heads * plan.n_shares),
         next_unit_(static_cast<int>(blockIdx.x)) {
-    find_next();
-    fetch_next_cells();
+    // The first item is asked for before it is known whether there is one.
+    fetch_item(min(item_of(next_unit_), max(work.most_items, 1) - 1));
+    n_units_ = __ldcg(work.n_items) * work.shape.n_kv_heads * plan.n_shares;
+    if (!next_has_queries()) find_next();
     enter_next();
   }
 
   // Whether the unit of this number (0, 1, ... within the block) exists; those before it do.
   __device__ __forceinline__ bool has(int ordinal) const {
     return ordinal < ordinal_ || (ordinal == ordinal_ && unit_ < n_units_);
+  }
+
+  // Asks for the first keys and values. The cells of this pass may not be written yet, which L2 does not
+  // mind.
+  __device__ __forceinline__ void prefetch() const {
+    if (unit_ >= n_units_ || cell_ < 0) return;
+    const CacheRows& cache = threadIdx.x % 32 < 16 ? work_.keys : work_.values;
+    constexpr int kBytes = Cells::kHeadBytes, kLine = 128;
+    const std::byte* head = cache.data + cell_ * cache.row_bytes + kv_head_ * kBytes;
+#pragma unroll
+    for (int offset = 0; offset < kBytes + kLine - 1; offset += kLine) {
+      ptx::prefetch(head + min(offset, kBytes - 1));
+    }
   }
 
   // Loads stages up to the n-th as far as there are any, while unit `ordinal` is being computed.
@@ -85,32 +99,35 @@ class Loader {
     return unit % plan_.n_shares * Shared::kQueries;
   }
 
-  // next_item_: of next_unit_ or the first after it that has queries.
-  __device__ __forceinline__ void find_next() {
-    for (; next_unit_ < n_units_; next_unit_ += static_cast<int>(gridDim.x)) {
-      const int item = next_unit_ / (plan_.n_shares * work_.shape.n_kv_heads);
-      next_item_ = __ldcg(reinterpret_cast<const int4*>(work_.items) + item);
-      if (plan_.n_shares == 1) break;
-      if (first_query(next_unit_) < next_item_.y * plan_.heads_per_kv) break;
-    }
+  __device__ __forceinline__ int item_of(int unit) const {
+    return unit / (plan_.n_shares * work_.shape.n_kv_heads);
   }
-  __device__ __forceinline__ void fetch_next_cells() {
-    if (next_unit_ >= n_units_) return;
-    const SeenCells* last = work_.rows + next_item_.x + next_item_.y - 1;
-    next_shared_ = __ldcg(&last->shared);
-    next_n_shared_ = __ldcg(&last->n_shared);
-    next_own_ = __ldcg(&last->own) - next_n_shared_;
-    next_end_ = __ldcg(&last->end);
+
+  __device__ __forceinline__ void fetch_item(int item) {
+    const auto* halves = reinterpret_cast<const int4*>(work_.items + item);
+    next_item_ = __ldcg(halves);
+    next_seen_ = __ldcg(halves + 1);
+  }
+  __device__ __forceinline__ bool next_has_queries() const {
+    return plan_.n_shares == 1 || first_query(next_unit_) < next_item_.y * plan_.heads_per_kv;
+  }
+  // The first unit after next_unit_ that has queries.
+  __device__ __forceinline__ void find_next() {
+    do {
+      next_unit_ += static_cast<int>(gridDim.x);
+      if (next_unit_ >= n_units_) return;
+      fetch_item(item_of(next_unit_));
+    } while (!next_has_queries());
   }
   __device__ __forceinline__ void enter_next() {
     ++ordinal_;
     unit_ = next_unit_;
     kv_head_ = unit_ / plan_.n_shares % work_.shape.n_kv_heads;
     item_ = next_item_;
-    shared_cells_ = next_shared_;
-    own_cells_ = next_own_;
-    n_shared_ = next_n_shared_;
-    end_ = next_end_;
+    shared_cells_ = next_seen_.x;
+    n_shared_ = next_seen_.z;
+    own_cells_ = next_seen_.y - n_shared_;
+    end_ = next_seen_.w;
     chunk_ = item_.z;
     if (unit_ < n_units_) fetch_cell();
   }
@@ -161,13 +178,8 @@ class Loader {
     ptx::barrier_arrive_after_copies(&shared_.ready[slot_]);
     ++issued_;
     if (++slot_ == plan_.n_stages) slot_ = 0;
-    // What the next unit needs is asked for early, in two steps.
-    if (!values_ && opens) {
-      next_unit_ = unit_ + static_cast<int>(gridDim.x);
-      find_next();
-    }
+    if (!values_ && opens) find_next();  // asked for early
     if (values_) {
-      if (opens) fetch_next_cells();
       if (++chunk_ < item_.w) {
         fetch_cell();
       } else {
@@ -181,7 +193,7 @@ class Loader {
   const AttendPlan& plan_;
   Shared& shared_;
   uint4* ring_;
-  int n_units_;
+  int n_units_ = 0;
   int issued_ = 0, slot_ = 0;
   int ordinal_ = -1, unit_ = 0, kv_head_ = 0, chunk_ = 0;
   bool values_ = false;
@@ -190,9 +202,8 @@ class Loader {
   int shared_cells_ = 0, own_cells_ = 0, n_shared_ = 0, end_ = 0;
   int cell_ = -1;
   int next_unit_;
-  int4 next_item_{};
-  int next_shared_ = 0, next_own_ = 0, next_n_shared_ = 0, next_end_ = 0;
+  int4 next_item_{}, next_seen_{};  // an AttentionItem
 };
-static_assert(sizeof(AttentionItem) == sizeof(int4));
+static_assert(sizeof(AttentionItem) == 2 * sizeof(int4));
 
 }  // namespace forerun::cuda

@@ -17,7 +17,6 @@ __global__ void __launch_bounds__(kMergeThreads)
                  int n_tile) {
   extern __shared__ __align__(16) float2 tile[];  // [item][head_dim / 2 + 1]
   ptx::launch_dependents();
-  ptx::wait_dependencies();
   const int head = static_cast<int>(blockIdx.x), row = static_cast<int>(blockIdx.y);
   const int head_dim = work.shape.head_dim, n_heads = work.shape.n_heads;
   const int pairs = head_dim / 2 + 1;
@@ -30,6 +29,7 @@ __global__ void __launch_bounds__(kMergeThreads)
       reinterpret_cast<const float2*>(work.partials) +
       (static_cast<int64_t>(__ldcg(work.partial_start + row)) * n_heads + head) * pairs;
   const int d = static_cast<int>(threadIdx.x);
+  ptx::wait_dependencies();  // all before is an input of the pass
 
   Running group_softmax, total_softmax;
   float group = 0.0f, total = 0.0f;

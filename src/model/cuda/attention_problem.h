@@ -165,6 +165,7 @@ inline Halves run(const Problem& problem, const Way& way) {
                            .rows = seen_on.get(),
                            .items = items_on.get(),
                            .n_items = n_items_on.get(),
+                           .most_items = static_cast<int>(items.items.size()),
                            .n_rows = n_rows,
                            .item_chunks = item_chunks_on.get(),
                            .partial_start = start_on.get(),

@@ -97,6 +97,10 @@ __device__ __forceinline__ void copy(void* to, const void* from, bool valid) {
   if constexpr (kBytes == 8) copy_8(to, from, valid);
   if constexpr (kBytes == 16) copy_16(to, from, valid);
 }
+// Asks for a line of memory, so that it is in L2 when it is read.
+__device__ __forceinline__ void prefetch(const void* from) {
+  asm volatile("prefetch.global.L2 [%0];" ::"l"(from));
+}
 __device__ __forceinline__ void wait_copies() {
   asm volatile("cp.async.wait_all;" ::: "memory");
 }

@@ -120,6 +120,7 @@ AttentionWork SeenLayout::work(const std::byte* base, bool is_windowed) const {
   work.rows = in(work.rows, places.rows);
   work.items = in(work.items, places.items);
   work.n_items = in(work.n_items, places.counts);
+  work.most_items = most_items_;
   work.item_chunks = work.n_items + 1;
   work.partial_start = in(work.partial_start, places.partial_start);
   work.n_rows = n_rows_;
