@@ -11,9 +11,9 @@
 #include <random>
 #include <vector>
 
-#include "core/check.h"
 #include "model/cuda/attention.h"
 #include "model/cuda/attention_items.h"
+#include "model/cuda/bench_timing.h"
 #include "model/cuda/device_array.h"
 #include "model/cuda/rows.h"
 
@@ -28,37 +28,12 @@ constexpr AttentionShape kManyHeads{
     .head_dim = 64, .n_heads = 69, .n_kv_heads = 23, .scale = 0.125f, .soft_cap = 0.0f};
 constexpr int kWidth = 4096, kGates = 14336, kCellHalves = 1024;
 
-// Median microseconds of one of kLayers calls, replayed as a graph.
-double microseconds(const std::function<void(int layer, cudaStream_t)>& call) {
-  cudaStream_t stream;
-  cudaGraph_t graph;
-  cudaGraphExec_t exec;
-  cudaEvent_t begin, end;
-  CHECK(cudaStreamCreate(&stream) == cudaSuccess);
-  CHECK(cudaEventCreate(&begin) == cudaSuccess && cudaEventCreate(&end) == cudaSuccess);
-  CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal) == cudaSuccess);
-  for (int layer = 0; layer < kLayers; ++layer) call(layer, stream);
-  CHECK(cudaStreamEndCapture(stream, &graph) == cudaSuccess);
-  CHECK(cudaGraphInstantiate(&exec, graph, 0) == cudaSuccess);
-  std::vector<float> times;
-  for (int i = 0; i < 12; ++i) {
-    CHECK(cudaEventRecord(begin, stream) == cudaSuccess);
-    CHECK(cudaGraphLaunch(exec, stream) == cudaSuccess);
-    CHECK(cudaEventRecord(end, stream) == cudaSuccess);
-    CHECK(cudaStreamSynchronize(stream) == cudaSuccess);
-    float ms = 0;
-    CHECK(cudaEventElapsedTime(&ms, begin, end) == cudaSuccess);
-    if (i >= 3) times.push_back(ms);
-  }
-  CHECK(cudaGraphExecDestroy(exec) == cudaSuccess && cudaGraphDestroy(graph) == cudaSuccess);
-  CHECK(cudaEventDestroy(begin) == cudaSuccess && cudaEventDestroy(end) == cudaSuccess);
-  CHECK(cudaStreamDestroy(stream) == cudaSuccess);
-  std::sort(times.begin(), times.end());
-  return times[times.size() / 2] * 1e3 / kLayers;
+double layer_us(const std::function<void(int layer, cudaStream_t)>& launch) {
+  return microseconds(kLayers, launch);
 }
 
 void zero(void* data, size_t n_bytes) {
-  CHECK(cudaMemset(data, 0, n_bytes) == cudaSuccess);
+  check(cudaMemset(data, 0, n_bytes), "hold zeros");
 }
 
 // A chain of n rows behind a context.
@@ -125,10 +100,10 @@ void time_attention(const AttentionShape& shape, ggml_type cache_type, int conte
         };
         const Operand operand{.data = x.get(), .padded_rows = padded(n), .n_inputs = n_inputs};
         const double attend_us =
-            microseconds([&](int layer, cudaStream_t stream) { attend(work(layer), stream); });
+            layer_us([&](int layer, cudaStream_t stream) { attend(work(layer), stream); });
         const double merge_us =
-            microseconds([&](int layer, cudaStream_t stream) { merge(work(layer), operand, stream); });
-        const double both_us = microseconds([&](int layer, cudaStream_t stream) {
+            layer_us([&](int layer, cudaStream_t stream) { merge(work(layer), operand, stream); });
+        const double both_us = layer_us([&](int layer, cudaStream_t stream) {
           attend(work(layer), stream);
           merge(work(layer), operand, stream);
         });
@@ -143,7 +118,7 @@ void time_attention(const AttentionShape& shape, ggml_type cache_type, int conte
 
 // Parts as a product in 264 runs leaves them.
 Parts parts_like(int n_outputs, int n_inputs, int n_rows, const float* data) {
-  const Cut cut{.tile_rows = 64, .n_tiles = n_outputs / 64, .n_stages = n_inputs / 128, .n_blocks = 264};
+  const Cut cut{.tile_rows = 64, .n_tiles = n_outputs / 64, .n_stages = n_inputs / 128, .n_runs = 264};
   return {.data = data, .stride = int64_t{n_rows} * n_outputs, .n_outputs = n_outputs, .cut = cut};
 }
 
@@ -163,7 +138,7 @@ void time_rows() {
   std::printf("us: add_norm, heads, gated\n");
   for (const int n : kCounts) {
     const Segment down{.parts = parts_like(kWidth, kGates, n, parts.get()), .first = 0, .n = kWidth};
-    const double norm_us = microseconds([&](int, cudaStream_t stream) {
+    const double norm_us = layer_us([&](int, cudaStream_t stream) {
       add_norm(states.get(), down, weight.get(), 1e-5f, {.n_rows = n, .n = kWidth}, states.get(),
                {.data = x.get(), .padded_rows = padded(n), .n_inputs = kWidth}, stream);
     });
@@ -187,9 +162,9 @@ void time_rows() {
                                .values = values.get(),
                                .cache_row_bytes = 2 * kCellHalves,
                                .q_out = q.get()};
-    const double heads_us = microseconds([&](int, cudaStream_t stream) { heads(heads_work, stream); });
+    const double heads_us = layer_us([&](int, cudaStream_t stream) { heads(heads_work, stream); });
     const Parts gate_up = parts_like(2 * kGates, kWidth, n, parts.get());
-    const double gated_us = microseconds([&](int, cudaStream_t stream) {
+    const double gated_us = layer_us([&](int, cudaStream_t stream) {
       gated(Gate::kSilu, {.parts = gate_up, .first = 0, .n = kGates},
             {.parts = gate_up, .first = kGates, .n = kGates}, {.n_rows = n, .n = kGates},
             {.data = x.get(), .padded_rows = padded(n), .n_inputs = kGates}, stream);

@@ -72,7 +72,9 @@ class CudaProgram final : public PassProgram {
 CudaGraphBuilder::CudaGraphBuilder(const GraphParts& parts, Stream& stream)
     : GraphBuilder(parts),
       stream_(stream),
-      seen_(parts.config, n_rows_of(parts.inputs.states), parts.n_kv) {}
+      seen_(parts.config, n_rows_of(parts.inputs.states), parts.n_kv) {
+  stream.use_device();  // that is the one for which products say how many parts they leave
+}
 
 std::unique_ptr<PassProgram> CudaGraphBuilder::finish() {
   return std::make_unique<CudaProgram>(stream_, ops_, parts().graph);
@@ -186,9 +188,8 @@ std::vector<CudaGraphBuilder::Output> CudaGraphBuilder::multiply(const std::vect
     const auto launch = [=](ggml_tensor* dst, cudaStream_t stream) {
       cuda::multiply(matrix, place.in(operand), n_rows, output_of(dst), stream);
     };
-    ggml_tensor* product = ops_.add(
-        context(), {GGML_TYPE_F32, int64_t{matrix.most_parts()} * matrix.cut().n_outputs(), n_rows},
-        {operand}, launch);
+    const int64_t width = int64_t{matrix.most_parts(n_rows)} * matrix.cut().n_outputs();
+    ggml_tensor* product = ops_.add(context(), {GGML_TYPE_F32, width, n_rows}, {operand}, launch);
     for (size_t o = first_output; o < outputs.size(); ++o) {
       outputs[o].product = product;
       outputs[o].matrix = matrix;

@@ -7,10 +7,11 @@
 namespace forerun::cuda {
 namespace {
 
-// Two blocks on each of 132 SMs. With fewer some SMs would have one and others two; matrices with more
-// tiles have a block per tile. A constant, so that GPUs with other numbers of SMs cut sums alike.
-constexpr int kBlocks = 2 * 132;
-constexpr int kMaxTileBlocks = 32;  // more parts than that would cost more to add than they save
+// Two blocks of threads, each with a run, on each of 132 SMs. With fewer some SMs would have one and
+// others two; matrices with more tiles have a run per tile. A constant, so that GPUs with other numbers
+// of SMs cut sums alike.
+constexpr int kSms = 132, kRuns = 2 * kSms;
+constexpr int kMaxTileRuns = 32;  // more parts than that would cost more to add than they save
 
 const FormatKernels* kernels_of_type(ggml_type type) {
   for (const auto& family : {float_kernels(), block_kernels(), k_kernels()}) {
@@ -23,6 +24,28 @@ const FormatKernels* kernels_of_type(ggml_type type) {
 
 int64_t filled_up(int64_t n, int64_t step) {
   return (n + step - 1) / step * step;
+}
+
+// How many rows a block with a group of runs multiplies, or 0 where blocks have a run: with few rows
+// there would not be enough blocks with a group each.
+int wide_rows(const Matrix& matrix, int n_rows) {
+  constexpr int kMinRows = 2 * kMaxRows + 1;
+  if (n_rows < kMinRows || !kernels_of_type(matrix.format->type)->has_wide()) return 0;
+  const int most = 2 * kMaxRows, n_blocks = matrix.cut().n_groups() * ((n_rows + most - 1) / most);
+  return n_blocks >= kSms * 3 / 4 ? most : kMaxRows;
+}
+
+void multiply_groups(const Matrix& matrix, const Operand& x, int n_rows, int n_rows_at_once,
+                     float* parts, cudaStream_t stream) {
+  const Cut cut = matrix.cut();
+  const WideWork work{.weights = matrix.data,
+                      .x = x.data,
+                      .operand_stride = kMaxRows * x.n_inputs,
+                      .parts = parts,
+                      .part_stride = int64_t{n_rows} * cut.n_outputs(),
+                      .n_rows = n_rows,
+                      .cut = cut};
+  kernels_of_type(matrix.format->type)->multiply_wide(work, n_rows_at_once, stream);
 }
 
 }  // namespace
@@ -49,19 +72,32 @@ size_t Matrix::n_bytes() const {
 Cut Matrix::cut() const {
   const int n_tiles = static_cast<int>(n_out / format->tile_rows);
   const int n_stages = static_cast<int>(padded_inputs(*format, n_in) / format->stage_depth);
-  // No block may be without a stage: it would leave its part unwritten.
-  const int n_tile_blocks = std::min(kMaxTileBlocks, n_stages);
+  // No run may be without a stage: its part would be left unwritten.
+  const int n_tile_runs = std::min(kMaxTileRuns, n_stages);
   return {.tile_rows = format->tile_rows,
           .n_tiles = n_tiles,
           .n_stages = n_stages,
-          .n_blocks = std::max(n_tiles, std::min(kBlocks, n_tile_blocks * n_tiles))};
+          .n_runs = std::max(n_tiles, std::min(kRuns, n_tile_runs * n_tiles))};
 }
 
-int Matrix::most_parts() const {
+int Matrix::most_parts(int n_rows) const {
   const Cut c = cut();
+  const bool of_groups = wide_rows(*this, n_rows) > 0;
   int most = 0;
-  for (int tile = 0; tile < c.n_tiles; ++tile) most = std::max(most, c.n_parts(tile * c.tile_rows));
+  for (int tile = 0; tile < c.n_tiles; ++tile) {
+    const Cut::Runs runs = c.runs(tile * c.tile_rows);
+    most = std::max(most, of_groups ? runs.n_groups() : runs.n());
+  }
   return most;
+}
+
+Parts parts_of(const Matrix& matrix, int n_rows, const float* data) {
+  const Cut cut = matrix.cut();
+  return {.data = data,
+          .stride = int64_t{n_rows} * cut.n_outputs(),
+          .n_outputs = cut.n_outputs(),
+          .cut = cut,
+          .of_groups = wide_rows(matrix, n_rows) > 0};
 }
 
 void pack(const Format& format, const std::byte* file_rows, int64_t n_in, int64_t n_rows,
@@ -73,6 +109,9 @@ void pack(const Format& format, const std::byte* file_rows, int64_t n_in, int64_
 
 void multiply(const Matrix& matrix, const Operand& x, int n_rows, float* parts, cudaStream_t stream) {
   CHECK(n_rows >= 1 && x.padded_rows == padded(n_rows));
+  if (const int at_once = wide_rows(matrix, n_rows); at_once > 0) {
+    return multiply_groups(matrix, x, n_rows, at_once, parts, stream);
+  }
   const Cut cut = matrix.cut();
   for (int first = 0; first < n_rows; first += kMaxRows) {
     const ProductWork work{.weights = matrix.data,

@@ -1,12 +1,14 @@
-// Products of a weight matrix with few rows, at the price of reading the weights once:
+// Products of a weight matrix with rows, of which a few cost hardly more than reading the weights once:
 // y[row][out] = sum over k of W[out][k] x[row][k].
 //
 // Row invariance: a row's bits depend neither on how many rows share the product nor on its place
 // among them. The order of summation belongs to the matrix: its weights, tile after tile, are cut
-// into equal runs, one per block of threads, across the borders of tiles; a block walks its run in
-// order and leaves a part of the sum for every tile that it touches; whoever reads the result adds
-// the parts of a tile in order (Parts). The number of rows chooses nothing but how many columns of
-// the tensor cores there are.
+// into equal runs, across the borders of tiles. A run is summed in order, by one block of threads, and
+// has a part of the sum of every tile that it touches. The parts of a tile are added in groups of
+// eight runs: those of a group in order, then the groups in order. With few rows a block has one run,
+// and whoever reads the result adds the parts (Parts); with many a block has a group, and leaves sums
+// of groups. The number of rows chooses nothing but that, and how many columns of the tensor cores
+// there are.
 #pragma once
 
 #include <cuda_fp16.h>
@@ -31,22 +33,31 @@ const Format* format_of(ggml_type type);
 // How the sums of a matrix are cut. The same for every number of rows, and on every GPU of a
 // generation.
 struct Cut {
+  static constexpr int kGroup = 8;       // runs that are added before they are added to others
+  static constexpr int kMostGroups = 8;  // that touch a tile
+
   int tile_rows;
   int n_tiles;
   int n_stages;  // of a tile
-  int n_blocks;
+  int n_runs;
 
-  __host__ __device__ int first(int block) const {
-    return static_cast<int>(int64_t{n_tiles} * n_stages * block / n_blocks);
+  __host__ __device__ int first(int run) const {
+    return static_cast<int>(int64_t{n_tiles} * n_stages * run / n_runs);
   }
-  __host__ __device__ int block_of(int stage) const {
-    return static_cast<int>((int64_t{stage + 1} * n_blocks - 1) / (int64_t{n_tiles} * n_stages));
+  __host__ __device__ int run_of(int stage) const {
+    return static_cast<int>((int64_t{stage + 1} * n_runs - 1) / (int64_t{n_tiles} * n_stages));
   }
-  // How many parts the sum of an output has.
-  __host__ __device__ int n_parts(int output) const {
+  // The runs that touch the tile of an output.
+  struct Runs {
+    int first, last;
+    __host__ __device__ int n() const { return last - first + 1; }
+    __host__ __device__ int n_groups() const { return last / kGroup - first / kGroup + 1; }
+  };
+  __host__ __device__ Runs runs(int output) const {
     const int tile = output / tile_rows;
-    return block_of(tile * n_stages + n_stages - 1) - block_of(tile * n_stages) + 1;
+    return {.first = run_of(tile * n_stages), .last = run_of(tile * n_stages + n_stages - 1)};
   }
+  __host__ __device__ int n_groups() const { return (n_runs + kGroup - 1) / kGroup; }
   __host__ __device__ int n_outputs() const { return n_tiles * tile_rows; }  // filled up
 };
 
@@ -59,7 +70,7 @@ struct Matrix {
 
   size_t n_bytes() const;
   Cut cut() const;
-  int most_parts() const;  // of any output
+  int most_parts(int n_rows) const;  // of any output, in a product with so many rows
 };
 Matrix matrix_of(const Format& format, int64_t n_in, int64_t n_out);
 
@@ -76,6 +87,7 @@ struct Parts {
   int64_t stride = 0;           // floats from part to part
   int n_outputs = 0;
   Cut cut{};
+  bool of_groups = false;  // a part is the sum of a group of runs, else of a run
 };
 
 // Rows of activations as products read them: F16 in an order of the tensor cores, in blocks of 32
@@ -110,14 +122,9 @@ inline int64_t operand_halves(int n_rows, int64_t n_inputs) {
 // Inputs that an operand has: those beyond n_in must be zeros.
 int64_t padded_inputs(const Format& format, int64_t n_in);
 
-// parts: room for most_parts() * n_rows * cut().n_outputs() floats.
+// parts: room for most_parts() * n_rows * cut().n_outputs() floats, aligned to 16 bytes. How many parts
+// there are depends on the current device, which has to be the same in all three.
 void multiply(const Matrix& matrix, const Operand& x, int n_rows, float* parts, cudaStream_t stream);
-inline Parts parts_of(const Matrix& matrix, int n_rows, const float* data) {
-  const Cut cut = matrix.cut();
-  return {.data = data,
-          .stride = int64_t{n_rows} * cut.n_outputs(),
-          .n_outputs = cut.n_outputs(),
-          .cut = cut};
-}
+Parts parts_of(const Matrix& matrix, int n_rows, const float* data);
 
 }  // namespace forerun::cuda

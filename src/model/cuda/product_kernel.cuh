@@ -1,4 +1,5 @@
-// The kernel of products: a ring of stages in shared memory, filled while others are multiplied.
+// The kernel of products: a ring of stages in shared memory, filled while others are multiplied. A block
+// of threads has a run.
 //
 // From Hopper on one thread has the copy engine fill it, and weights, which do not depend on the kernel
 // before, are fetched while that one still runs. On Ampere and Ada all threads copy. Either way the
@@ -97,13 +98,25 @@ struct Ring {
   }
 };
 
+template <typename W, int NT>
+__device__ __forceinline__ void multiply_stage(const std::byte* stage, float (&sums)[W::kTiles][NT][4],
+                                               int warp, int lane) {
+  constexpr int kUnroll = NT <= 2 ? W::kBlocks : 1;  // with many columns one block is work enough
+  const uint4* x = as<uint4>(stage + W::kStageBytes);
+#pragma unroll kUnroll
+  for (int block = 0; block < W::kBlocks; ++block) {
+    multiply_block<W, NT == 8 && W::kNeedsManyRegisters>(stage, block, x + block * NT * 32, sums,
+                                                         warp * W::kTiles, lane);
+  }
+}
+
 // The sums of a tile, as far as this block has them, to their part. Leaves zeros.
 template <typename W, int NT>
 __device__ __forceinline__ void store(const ProductWork& work, int tile,
                                       float (&sums)[W::kTiles][NT][4]) {
   const int warp = only_here(threadIdx.x) / 32, lane = only_here(threadIdx.x) % 32;
   const int n_outputs = only_here(work.cut.n_outputs()), n_rows = only_here(work.n_rows);
-  const int part = blockIdx.x - work.cut.block_of(tile * work.cut.n_stages);
+  const int part = blockIdx.x - work.cut.run_of(tile * work.cut.n_stages);
   float* to = work.parts + part * work.part_stride + tile * W::kOutputs + warp * W::kTiles * 16 + lane / 4;
 #pragma unroll
   for (int nt = 0; nt < NT; ++nt) {
@@ -173,8 +186,7 @@ __global__ void __launch_bounds__(kThreads, 2) multiply_rows(const __grid_consta
   for (int i = 0; i < n; ++i) {
     ptx::barrier_wait(&full[slot], parity);
     if (refills_early) refill(i, slot, parity);
-    const std::byte* stage = ring.stage(slot);
-    W::template multiply<NT>(stage, as<uint4>(stage + W::kStageBytes), sums, warp, lane);
+    multiply_stage<W, NT>(ring.stage(slot), sums, warp, lane);
     __syncwarp();
     if (lane == 0) ptx::barrier_arrive(&empty[slot]);
     if (!refills_early) refill(i, slot, parity);

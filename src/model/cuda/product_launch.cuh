@@ -10,6 +10,7 @@
 #include "model/cuda/launch.cuh"
 #include "model/cuda/product.h"
 #include "model/cuda/product_kernel.cuh"
+#include "model/cuda/product_wide_kernel.cuh"
 
 namespace forerun::cuda {
 
@@ -18,6 +19,8 @@ struct FormatKernels {
   void (*pack)(const std::byte* file_rows, int64_t n_in, int64_t n_rows, std::byte* packed,
                cudaStream_t stream);
   void (*multiply)(const ProductWork& work, cudaStream_t stream);
+  bool (*has_wide)();  // for the current device: whether it may multiply 64 or 128 rows at once
+  void (*multiply_wide)(const WideWork& work, int n_rows_at_once, cudaStream_t stream);
 };
 std::span<const FormatKernels> float_kernels();  // product_float.cu
 std::span<const FormatKernels> block_kernels();  // product_blocks.cu
@@ -67,7 +70,26 @@ void launch_pack(const std::byte* file_rows, int64_t n_in, int64_t n_rows, std::
 
 // Two of them on an SM, as measured on an H200, which has 228 KB.
 constexpr int kMaxRingBytes = 106 * 1024;
-constexpr int kMaxDevices = 64;
+
+// Something that is made once for every device.
+template <typename T>
+class PerDevice {
+ public:
+  // What make(device) returned for the current device.
+  template <typename Make>
+  const T& get(Make make) {
+    int device = 0;
+    check(cudaGetDevice(&device), "say which it is");
+    CHECK(device < kMaxDevices);
+    std::call_once(is_made_[device], [&] { made_[device] = make(device); });
+    return made_[device];
+  }
+
+ private:
+  static constexpr int kMaxDevices = 64;
+  std::array<std::once_flag, kMaxDevices> is_made_;
+  std::array<T, kMaxDevices> made_{};
+};
 
 // How many stages the ring of a kernel has on `device`, for which it is prepared. Two blocks on an SM if they have room.
 template <typename W, int NT>
@@ -92,15 +114,10 @@ int prepare(int device) {
 
 template <typename W, int NT>
 void launch_multiply(ProductWork work, cudaStream_t stream) {
-  static std::array<std::once_flag, kMaxDevices> prepared;
-  static std::array<int, kMaxDevices> n_ring;
-  int device = 0;
-  check(cudaGetDevice(&device), "say which it is");
-  CHECK(device < kMaxDevices);
-  std::call_once(prepared[device], [&] { n_ring[device] = prepare<W, NT>(device); });
-  work.n_ring = n_ring[device];
+  static PerDevice<int> n_ring;
+  work.n_ring = n_ring.get(prepare<W, NT>);
   launch(multiply_rows<W, NT>,
-         {.blocks = dim3(static_cast<unsigned>(work.cut.n_blocks)),
+         {.blocks = dim3(static_cast<unsigned>(work.cut.n_runs)),
           .threads = kThreads,
           .shared_bytes = static_cast<size_t>(work.n_ring) * RingStage<W, NT>::kBytes},
          stream, work);
@@ -116,6 +133,46 @@ void launch_multiply_by_rows(const ProductWork& work, cudaStream_t stream) {
   }
 }
 
+// --- products of many rows ---
+
+template <typename W>
+bool has_wide() {
+  static PerDevice<bool> has;
+  return has.get([](int device) {
+    int most = 0;
+    check(cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device),
+          "say what it has");
+    return most >= kWideSharedBytes && has_hopper_code(multiply_wide<W, 1>);
+  });
+}
+
+template <typename W, int kOperands>
+void launch_multiply_wide(const WideWork& work, cudaStream_t stream) {
+  using Shape = WideShape<W, kOperands>;
+  static PerDevice<bool> is_prepared;
+  is_prepared.get([](int) {
+    check(cudaFuncSetAttribute(multiply_wide<W, kOperands>, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                               Shape::kSharedBytes),
+          "prepare a product");
+    return true;
+  });
+  constexpr int kClusterRows = kCluster * Shape::kRows;
+  const int n_blocks = (work.n_rows + kClusterRows - 1) / kClusterRows * kCluster;
+  launch(multiply_wide<W, kOperands>,
+         {.blocks = dim3(static_cast<unsigned>(n_blocks), static_cast<unsigned>(work.cut.n_groups())),
+          .threads = Shape::kThreads,
+          .shared_bytes = Shape::kSharedBytes,
+          .cluster = kCluster},
+         stream, work);
+}
+
+template <typename W>
+void launch_multiply_wide_by_rows(const WideWork& work, int n_rows_at_once, cudaStream_t stream) {
+  if (n_rows_at_once == kMaxRows) return launch_multiply_wide<W, 1>(work, stream);
+  CHECK(n_rows_at_once == 2 * kMaxRows);
+  launch_multiply_wide<W, 2>(work, stream);
+}
+
 template <typename W>
 FormatKernels kernels_of(ggml_type type) {
   return {.format = {.type = type,
@@ -123,7 +180,9 @@ FormatKernels kernels_of(ggml_type type) {
                      .stage_depth = W::kDepth,
                      .stage_bytes = W::kStageBytes},
           .pack = launch_pack<W>,
-          .multiply = launch_multiply_by_rows<W>};
+          .multiply = launch_multiply_by_rows<W>,
+          .has_wide = has_wide<W>,
+          .multiply_wide = launch_multiply_wide_by_rows<W>};
 }
 
 }  // namespace forerun::cuda

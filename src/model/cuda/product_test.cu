@@ -13,6 +13,7 @@
 #include "core/check.h"
 #include "model/cuda/device_array.h"
 #include "model/cuda/product.h"
+#include "model/cuda/rows.h"
 
 namespace forerun::cuda {
 namespace {
@@ -99,30 +100,52 @@ struct Rows {
   }
 };
 
-// Adds the parts in order: [row][output, filled up].
+// Adds the parts, those of a group in order and then the groups: [row][output, filled up].
 std::vector<float> added(const std::vector<float>& data, const Parts& parts, int n_rows) {
   std::vector<float> sums(static_cast<size_t>(n_rows) * parts.n_outputs);
+  const int per_group = parts.of_groups ? 1 : Cut::kGroup, per_part = Cut::kGroup / per_group;
   for (int output = 0; output < parts.n_outputs; ++output) {
-    const int n_parts = parts.cut.n_parts(output);
+    const Cut::Runs runs = parts.cut.runs(output);
+    const int first = runs.first / per_part, end = runs.last / per_part + 1;
     for (int row = 0; row < n_rows; ++row) {
       const size_t at = static_cast<size_t>(row) * parts.n_outputs + output;
-      float sum = data[at];
-      for (int part = 1; part < n_parts; ++part) sum += data[part * parts.stride + at];
-      sums[at] = sum;
+      const auto part = [&](int i) { return data[(i - first) * parts.stride + at]; };
+      for (int begin = first; begin < end;) {
+        const int group_end = std::min((begin / per_group + 1) * per_group, end);
+        float of_group = part(begin);
+        for (int i = begin + 1; i < group_end; ++i) of_group += part(i);
+        sums[at] = begin == first ? of_group : sums[at] + of_group;
+        begin = group_end;
+      }
     }
   }
   return sums;
 }
 
-std::vector<float> product(const Matrix& matrix, const Rows& rows, const std::vector<int>& chosen) {
-  const int n = static_cast<int>(chosen.size());
+// As a kernel that reads the parts has it: [row][output, filled up]. `read_parts` gets these.
+std::vector<float> product(const Matrix& matrix, const Rows& rows, const std::vector<int>& chosen,
+                           std::vector<float>* read_parts = nullptr) {
+  const int n = static_cast<int>(chosen.size()), n_outputs = matrix.cut().n_outputs();
   const int64_t n_inputs = padded_inputs(*matrix.format, matrix.n_in);
-  DeviceArray<__half> x(rows.operand(chosen, n_inputs));
-  const size_t n_floats = static_cast<size_t>(matrix.most_parts()) * n * matrix.cut().n_outputs();
-  DeviceArray<float> parts(n_floats);
+  const DeviceArray<__half> x(rows.operand(chosen, n_inputs));
+  const DeviceArray<float> parts(static_cast<size_t>(matrix.most_parts(n)) * n * n_outputs);
+  const DeviceArray<float> y(static_cast<size_t>(n) * n_outputs);
   multiply(matrix, {.data = x.get(), .padded_rows = padded(n), .n_inputs = n_inputs}, n, parts.get(),
            nullptr);
-  return added(parts.read(), parts_of(matrix, n, parts.get()), n);
+  finish({.parts = parts_of(matrix, n, parts.get()), .first = 0, .n = n_outputs}, n, 0, y.get(),
+         nullptr);
+  if (read_parts != nullptr) *read_parts = parts.read();
+  return y.read();
+}
+
+int n_different_rows(const Matrix& matrix, const std::vector<float>& together,
+                     const std::vector<int>& chosen, const std::vector<std::vector<float>>& expected) {
+  int n = 0;
+  for (size_t row = 0; row < chosen.size(); ++row) {
+    n += 0 != std::memcmp(&together[row * matrix.n_out], expected[chosen[row]].data(),
+                          matrix.n_out * sizeof(float));
+  }
+  return n;
 }
 
 // [output] in double precision, of the values that ggml says the file has.
@@ -168,6 +191,7 @@ class ProductTest : public testing::TestWithParam<ggml_type> {
     check(cudaDeviceSynchronize());
   }
   void check_shape(int64_t n_in, int64_t n_out);
+  void check_many_rows(int64_t n_in, int64_t n_out);
 };
 
 void ProductTest::check_shape(int64_t n_in, int64_t n_out) {
@@ -197,21 +221,7 @@ void ProductTest::check_shape(int64_t n_in, int64_t n_out) {
     if (is_large && n > 9 && n % 16 > 1 && n % 16 < 15) continue;
     std::shuffle(order.begin(), order.end(), random);
     const std::vector<int> chosen(order.begin(), order.begin() + n);
-    const std::vector<float> together = product(matrix, rows, chosen);
-    int n_different = 0;
-    for (int row = 0; row < n; ++row) {
-      n_different += 0 != std::memcmp(&together[static_cast<size_t>(row) * matrix.n_out],
-                                      alone[chosen[row]].data(), matrix.n_out * sizeof(float));
-    }
-    EXPECT_EQ(n_different, 0) << n << " rows";
-  }
-  if (is_large) return;
-  std::vector<int> many;  // more than an operand holds
-  for (int i = 0; i < 2 * kMaxRows + 5; ++i) many.push_back(order[i % kMaxRows]);
-  const std::vector<float> together = product(matrix, rows, many);
-  for (size_t row = 0; row < many.size(); ++row) {
-    EXPECT_EQ(std::memcmp(&together[row * matrix.n_out], alone[many[row]].data(), matrix.n_out * sizeof(float)), 0)
-        << "row " << row;
+    EXPECT_EQ(n_different_rows(matrix, product(matrix, rows, chosen), chosen, alone), 0) << n << " rows";
   }
 }
 
@@ -221,6 +231,71 @@ TEST_P(ProductTest, RowsDoNotDependOnOthers) {
                                                 {4096, 4096}, {14336, 4096}};
   for (const auto& [n_in, n_out] : shapes) {
     if (n_in % ggml_blck_size(GetParam()) == 0) check_shape(n_in, n_out);
+  }
+}
+
+// More rows than an operand holds have the bits of passes with as many as it holds.
+void ProductTest::check_many_rows(int64_t n_in, int64_t n_out) {
+  SCOPED_TRACE(std::to_string(n_out) + " x " + std::to_string(n_in));
+  constexpr int kRows = 8 * kMaxRows;
+  Random random(static_cast<unsigned>(n_in * 5 + n_out));
+  const Rows rows(kRows, n_in, random);
+  Matrix matrix = matrix_of(format(), n_in, n_out);
+  const DeviceArray<std::byte> packed(matrix.n_bytes());
+  pack_into(random_file_rows(GetParam(), n_in, n_out, random), n_in, n_out, packed.get());
+  matrix.data = packed.get();
+
+  std::vector<int> order(kRows);
+  std::iota(order.begin(), order.end(), 0);
+  std::vector<std::vector<float>> expected;
+  for (int first = 0; first < kRows; first += kMaxRows) {
+    const std::vector<int> chosen(order.begin() + first, order.begin() + first + kMaxRows);
+    const std::vector<float> y = product(matrix, rows, chosen);
+    for (int row = 0; row < kMaxRows; ++row) {
+      const auto of_row = y.begin() + row * matrix.n_out;
+      expected.emplace_back(of_row, of_row + matrix.n_out);
+    }
+  }
+  for (const int n : {65, 128, 129, 192, 200, 256, 257, 330, 512}) {
+    if (n_out > 20'000 && n != 200 && n != 512) continue;  // that many outputs take their time
+    std::shuffle(order.begin(), order.end(), random);
+    const std::vector<int> chosen(order.begin(), order.begin() + n);
+    EXPECT_EQ(n_different_rows(matrix, product(matrix, rows, chosen), chosen, expected), 0)
+        << n << " rows";
+  }
+}
+
+TEST_P(ProductTest, ManyRowsHaveTheBitsOfFew) {
+  const std::pair<int64_t, int64_t> shapes[] = {
+      {256, 1},       // one tile, few stages
+      {576, 1000},    // a run for every stage; depths of 128 do not divide it
+      {1000, 300},    // nor does 32 this
+      {4096, 600},    // as many runs to a tile as there may be
+      {14336, 600},   // and long ones
+      {4096, 4096},   // borders of tiles within runs
+      {512, 28672},   // two or three runs to a tile
+      {256, 69120}};  // more tiles than runs elsewhere: one part each
+  for (const auto& [n_in, n_out] : shapes) {
+    if (n_in % ggml_blck_size(GetParam()) == 0) check_many_rows(n_in, n_out);
+  }
+}
+
+TEST_P(ProductTest, PartsAreAddedInGroups) {
+  constexpr int64_t kIn = 4096, kOut = 2100;
+  Random random(7);
+  const Rows rows(300, kIn, random);
+  Matrix matrix = matrix_of(format(), kIn, kOut);
+  const DeviceArray<std::byte> packed(matrix.n_bytes());
+  pack_into(random_file_rows(GetParam(), kIn, kOut, random), kIn, kOut, packed.get());
+  matrix.data = packed.get();
+  for (const int n : {1, 64, 100, 200, 300}) {
+    std::vector<int> chosen(n);
+    std::iota(chosen.begin(), chosen.end(), 0);
+    std::vector<float> parts;
+    const std::vector<float> y = product(matrix, rows, chosen, &parts);
+    const std::vector<float> expected = added(parts, parts_of(matrix, n, nullptr), n);
+    EXPECT_EQ(std::memcmp(y.data(), expected.data(), expected.size() * sizeof(float)), 0)
+        << n << " rows";
   }
 }
 
@@ -262,7 +337,7 @@ TEST_P(ProductTest, InAGraph) {
   pack_into(random_file_rows(GetParam(), kIn, kOut, random), kIn, kOut, packed.get());
   matrix.data = packed.get();
 
-  const size_t n_floats = static_cast<size_t>(matrix.most_parts()) * kRows * matrix.n_out;
+  const size_t n_floats = static_cast<size_t>(matrix.most_parts(kRows)) * kRows * matrix.n_out;
   const int64_t n_x = padded_inputs(format(), kIn) * padded(kRows);
   std::vector<__half> operands;
   std::vector<std::vector<float>> expected;
@@ -309,8 +384,8 @@ TEST_P(ProductTest, InAGraph) {
 INSTANTIATE_TEST_SUITE_P(Types, ProductTest, testing::ValuesIn(kTypes),
                          [](const auto& info) { return std::string(ggml_type_name(info.param)); });
 
-// Needs no device: every stage has a block and every output as many parts as blocks touch its tile.
-TEST(ProductCutTest, NoBlockIsIdle) {
+// Needs no device: every stage has a run, and few runs touch a tile.
+TEST(ProductCutTest, NoRunIsEmpty) {
   for (const ggml_type type : kTypes) {
     const Format* format = format_of(type);
     ASSERT_NE(format, nullptr);
@@ -318,15 +393,21 @@ TEST(ProductCutTest, NoBlockIsIdle) {
       for (const int64_t n_out : {1, 192, 1000, 4096, 28672, 128256}) {
         const Matrix matrix = matrix_of(*format, n_in, n_out);
         const Cut cut = matrix.cut();
-        for (int block = 0; block < cut.n_blocks; ++block)
-          ASSERT_LT(cut.first(block), cut.first(block + 1));
-        ASSERT_EQ(cut.first(cut.n_blocks), cut.n_tiles * cut.n_stages);
+        for (int run = 0; run < cut.n_runs; ++run) ASSERT_LT(cut.first(run), cut.first(run + 1));
+        ASSERT_EQ(cut.first(cut.n_runs), cut.n_tiles * cut.n_stages);
         for (int stage = 0; stage < cut.n_tiles * cut.n_stages; ++stage) {
-          const int block = cut.block_of(stage);
-          ASSERT_LE(cut.first(block), stage);
-          ASSERT_LT(stage, cut.first(block + 1));
+          const int run = cut.run_of(stage);
+          ASSERT_LE(cut.first(run), stage);
+          ASSERT_LT(stage, cut.first(run + 1));
         }
-        EXPECT_LE(matrix.most_parts(), 34);
+        EXPECT_LE(matrix.most_parts(1), 34);
+      }
+    }
+    for (int64_t n_in = 32; n_in < 2048; n_in += 32) {
+      for (int n_tiles = 1; n_tiles < 300; ++n_tiles) {
+        const Cut cut = matrix_of(*format, n_in, int64_t{n_tiles} * format->tile_rows).cut();
+        for (int tile = 0; tile < n_tiles; ++tile)
+          ASSERT_LE(cut.runs(tile * cut.tile_rows).n_groups(), Cut::kMostGroups);
       }
     }
   }

@@ -65,6 +65,18 @@ __device__ __forceinline__ void barrier_expect(uint64_t* barrier, uint32_t n_byt
                : "memory");
 }
 
+// Hopper: arrives at the barrier that block `rank` of the cluster has at the place of `mine`.
+__device__ __forceinline__ void barrier_arrive_at(uint64_t* mine, uint32_t rank) {
+  asm volatile(
+      "{\n"
+      ".reg .b32 place;\n"
+      "mapa.shared::cluster.u32 place, %0, %1;\n"
+      "mbarrier.arrive.shared::cluster.b64 _, [place];\n"
+      "}\n" ::"r"(address(mine)),
+      "r"(rank)
+      : "memory");
+}
+
 // --- copies from global to shared memory ---
 
 // 16 bytes, by the calling thread.
@@ -131,6 +143,37 @@ __device__ __forceinline__ void copy_bulk(void* to, const void* from, uint32_t n
       "[%3], %4;" ::"r"(address(to)),
       "l"(from), "r"(n_bytes), "r"(address(barrier)), "l"(policy)
       : "memory");
+}
+
+// The same to the blocks of the cluster whose bits are set, and to the barrier that each of them has.
+__device__ __forceinline__ void copy_bulk_to_blocks(void* to, const void* from, uint32_t n_bytes,
+                                                    uint64_t* barrier, uint16_t blocks) {
+  asm volatile(
+      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1], "
+      "%2, [%3], %4;" ::"r"(address(to)),
+      "l"(from), "r"(n_bytes), "r"(address(barrier)), "h"(blocks)
+      : "memory");
+}
+
+// From shared to global memory. What threads have written to shared memory becomes known to the copy
+// engine; copies are begun, and all since the last time made one batch; the thread waits until its
+// batches have been read, or are there.
+__device__ __forceinline__ void shared_writes_for_copies() {
+  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+}
+__device__ __forceinline__ void copy_bulk_out(void* to, const void* from, uint32_t n_bytes) {
+  asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(to),
+               "r"(address(from)), "r"(n_bytes)
+               : "memory");
+}
+__device__ __forceinline__ void commit_copies_out() {
+  asm volatile("cp.async.bulk.commit_group;" ::: "memory");
+}
+__device__ __forceinline__ void wait_for_reads_of_copies_out() {
+  asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory");
+}
+__device__ __forceinline__ void wait_for_copies_out() {
+  asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
 }
 
 // --- programmatic dependent launch: a kernel starts before the previous one has ended ---

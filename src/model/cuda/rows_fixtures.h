@@ -44,16 +44,16 @@ struct TestParts {
   int n_rows, most_parts;
   Floats data;  // [part][row][output]
 
-  TestParts(std::mt19937& random, int n_rows, int n_outputs, int n_blocks)
-      : cut{.tile_rows = 16, .n_tiles = (n_outputs + 15) / 16, .n_stages = 7, .n_blocks = n_blocks},
+  TestParts(std::mt19937& random, int n_rows, int n_outputs, int n_runs)
+      : cut{.tile_rows = 16, .n_tiles = (n_outputs + 15) / 16, .n_stages = 7, .n_runs = n_runs},
         n_rows(n_rows),
         most_parts(0) {
-    for (int i = 0; i < cut.n_outputs(); ++i) most_parts = std::max(most_parts, cut.n_parts(i));
+    for (int i = 0; i < cut.n_outputs(); ++i) most_parts = std::max(most_parts, cut.runs(i).n());
     data = random_floats(random, static_cast<size_t>(most_parts) * n_rows * cut.n_outputs());
   }
   double sum(int row, int output) const {
     double sum = 0;
-    for (int p = 0; p < cut.n_parts(output); ++p) {
+    for (int p = 0; p < cut.runs(output).n(); ++p) {
       sum += data[(static_cast<size_t>(p) * n_rows + row) * cut.n_outputs() + output];
     }
     return sum;

@@ -3,9 +3,13 @@
 // A matrix lies in memory as stages: the weights of a tile of outputs for a run of inputs. A weight type
 // says how a stage lies in memory, how a warp multiplies its share of it, and how rows of a file become
 // stages:
-//   kTiles, kDepth and what follows from them (StageShape); kStageBytes
+//   kTiles, kDepth and what follows from them (StageShape), kWideTiles; kStageBytes
 //   kFileBlock, kFileBytes        weights of a block in the file, and its bytes
-//   multiply<NT>(stage, x, sums, warp, lane)
+//   unpack(stage, block, first_tile, m, lane, a)  weights of tile first_tile + m (first_tile is even)
+//   scales(stage, block, tile, g)                 what belongs to them: Scales
+//   columns(x)                    a lane's operand, 8 rows of x, as add() wants it
+//   add(a, scales, columns, sums) adds the product of a block to the sums of a tile
+//   kNeedsManyRegisters           for what is neither operands nor sums
 //   pack(file_block, part, place) the 32 weights that are number `part` of a file's block, for one lane
 //
 // Weights lie in the order of the tensor cores' registers, in blocks of 32 inputs: with g = lane / 4 and
@@ -25,10 +29,11 @@ namespace forerun::cuda {
 constexpr int kWarps = 8;
 constexpr int kThreads = 32 * kWarps;
 
-// Each of the warps takes kTiles tiles of 16 outputs, over all inputs of the stage.
+// With few rows each of the warps takes kTiles tiles of 16 outputs, over all inputs of the stage.
 template <int kTilesOfWarp, int kInputs>
 struct StageShape {
   static constexpr int kTiles = kTilesOfWarp, kDepth = kInputs;
+  static constexpr int kWideTiles = 2;  // of a warp, with many rows
   static constexpr int kAllTiles = kTiles * kWarps, kOutputs = 16 * kAllTiles, kBlocks = kDepth / 32;
 };
 
@@ -135,78 +140,95 @@ __device__ void pack_nibbles(const Place& to, Quant quant) {
   as<uint32_t>(to.stage)[((to.block * W::kAllTiles + to.tile) * 32 + to.lane) * 2 + to.row] = word;
 }
 
-// Fifth bits as unpack_more() wants them, after the nibbles: [block][warp][lane] one word for the two
-// tiles of a warp. Bit 8 tile + row is that of pair 0; step is 2.
+// Fifth bits as unpack_more() wants them, after the nibbles: [block][two tiles][lane] a word. Bit 8
+// (tile % 2) + row is that of pair 0; step is 2.
 template <typename W>
-__device__ __forceinline__ uint32_t fifth_bits(const std::byte* stage, int block, int warp, int lane) {
-  static_assert(W::kTiles == 2);
-  return as<uint32_t>(stage + W::kOutputs * W::kDepth / 2)[(block * kWarps + warp) * 32 + lane];
+__device__ __forceinline__ uint32_t fifth_bits(const std::byte* stage, int block, int two_tiles,
+                                               int lane) {
+  return as<uint32_t>(stage +
+                      W::kOutputs * W::kDepth / 2)[(block * (W::kAllTiles / 2) + two_tiles) * 32 + lane];
 }
 template <typename W, typename Quant>
 __device__ void pack_fifth_bits(const Place& to, Quant quant) {
   uint8_t* bytes = as<uint8_t>(to.stage + W::kOutputs * W::kDepth / 2) +
-                   ((to.block * kWarps + to.tile / 2) * 32 + to.lane) * 4 + to.tile % 2;
+                   ((to.block * (W::kAllTiles / 2) + to.tile / 2) * 32 + to.lane) * 4 + to.tile % 2;
   for (int i = 0; i < 8; ++i) {
     const int pair = i / 2, at = pair / 2 * 2 + pair % 2 * 4 + to.row;
     bytes[i % 2 * 2] |= (quant(input_of(to.lane, pair, i % 2)) >> 4 & 1u) << at;
   }
 }
 
+// --- multiplying ---
+
 // Scales of a block, for outputs g and g + 8: of its first and its second 16 inputs (the same, unless
-// kScales is 2), and what is added to every weight (if kHasMin).
+// there are two), and what is added to every weight, if anything is.
 struct BlockScales {
   float scale[2][2];  // [16 inputs][output]
   float min[2];
 };
 
-__device__ __forceinline__ void add_scaled(const float (&c)[4], const float (&scale)[2],
-                                           float (&sums)[4]) {
-#pragma unroll
-  for (int i = 0; i < 4; ++i) sums[i] = __fmaf_rn(scale[i / 2], c[i], sums[i]);
-}
+// How integers that have scales are multiplied: they go through the tensor cores exactly, and the sum of
+// each block is scaled in F32. What is added to all weights of a block needs the sum of x over the
+// block, which is a product with ones: it is then in the lanes that need it.
+template <int kScales, bool kHasMin>
+struct ScaledSums {
+  static constexpr bool kNeedsManyRegisters = kHasMin || kScales == 2;
+  using Scales = BlockScales;
+  struct Columns {
+    uint4 x;
+    float sums[4];
+  };
+  static __device__ __forceinline__ Columns columns(const uint4& x) {
+    constexpr uint32_t kOnes[4] = {0x3c003c00u, 0x3c003c00u, 0x3c003c00u, 0x3c003c00u};
+    Columns columns{.x = x, .sums = {}};
+    if constexpr (kHasMin) {
+      ptx::mma_f16(columns.sums, kOnes, x.x, x.y);
+      ptx::mma_f16(columns.sums, kOnes, x.z, x.w);
+    }
+    return columns;
+  }
+  static __device__ __forceinline__ void add(const BlockOperand& a, const BlockScales& scales,
+                                             const Columns& columns, float (&sums)[4]) {
+    if constexpr (kHasMin) add_scaled(columns.sums, scales.min, sums);
+    float c[4] = {};
+    ptx::mma_f16(c, a[0], columns.x.x, columns.x.y);
+    if constexpr (kScales == 2) {
+      add_scaled(c, scales.scale[0], sums);
+      c[0] = c[1] = c[2] = c[3] = 0.f;
+    }
+    ptx::mma_f16(c, a[1], columns.x.z, columns.x.w);
+    add_scaled(c, scales.scale[1], sums);
+  }
 
-// The product with a stage of integers that have scales: they go through the tensor cores exactly, and
-// the sum of each block is scaled in F32. What is added to all weights of a block needs the sum of x
-// over the block, which is a product with ones: it is then in the lanes that need it. W::unpack(stage,
-// block, warp, m, lane, a): tile m of the warp; W::scales(stage, block, tile, g).
-template <typename W, int NT>
-__device__ __forceinline__ void multiply_blocks(const std::byte* stage, const uint4* x,
-                                                float (&sums)[W::kTiles][NT][4], int warp, int lane) {
-  constexpr uint32_t kOnes[4] = {0x3c003c00u, 0x3c003c00u, 0x3c003c00u, 0x3c003c00u};
-  constexpr int kUnroll = NT <= 2 ? W::kBlocks : 1;  // with many columns one block is work enough
-  // Without a fence the compiler begins several columns at once and runs out of registers.
-  constexpr bool kKeepsApart = NT == 8 && (W::kHasMin || W::kScales == 2);
-#pragma unroll kUnroll
-  for (int block = 0; block < W::kBlocks; ++block) {
-    BlockOperand a[W::kTiles];
-    BlockScales scales[W::kTiles];
+ private:
+  static __device__ __forceinline__ void add_scaled(const float (&c)[4], const float (&scale)[2],
+                                                    float (&sums)[4]) {
 #pragma unroll
-    for (int m = 0; m < W::kTiles; ++m) {
-      W::unpack(stage, block, warp, m, lane, a[m]);
-      scales[m] = W::scales(stage, block, warp * W::kTiles + m, lane / 4);
-    }
+    for (int i = 0; i < 4; ++i) sums[i] = __fmaf_rn(scale[i / 2], c[i], sums[i]);
+  }
+};
+
+// The product of a block of 32 inputs, added to the sums of kTiles tiles from first_tile (even) on, for
+// NT times 8 rows of x, which begin at `x`. kKeepsApart: a fence keeps the compiler from beginning
+// several columns at once, for which it may run out of registers. In all kernels, and with any kTiles
+// and NT, a sum is made of the same operations in the same order.
+template <typename W, bool kKeepsApart, int kTiles, int NT>
+__device__ __forceinline__ void multiply_block(const std::byte* stage, int block, const uint4* x,
+                                               float (&sums)[kTiles][NT][4], int first_tile, int lane) {
+  static_assert(kTiles % 2 == 0);
+  BlockOperand a[kTiles];
+  typename W::Scales scales[kTiles];
 #pragma unroll
-    for (int nt = 0; nt < NT; ++nt) {
-      if (kKeepsApart) __syncwarp();
-      const uint4 b = x[(block * NT + nt) * 32 + lane];
-      float of_x[4] = {};
-      if constexpr (W::kHasMin) {
-        ptx::mma_f16(of_x, kOnes, b.x, b.y);
-        ptx::mma_f16(of_x, kOnes, b.z, b.w);
-      }
+  for (int m = 0; m < kTiles; ++m) {
+    W::unpack(stage, block, first_tile, m, lane, a[m]);
+    scales[m] = W::scales(stage, block, first_tile + m, lane / 4);
+  }
 #pragma unroll
-      for (int m = 0; m < W::kTiles; ++m) {
-        if constexpr (W::kHasMin) add_scaled(of_x, scales[m].min, sums[m][nt]);
-        float c[4] = {};
-        ptx::mma_f16(c, a[m][0], b.x, b.y);
-        if constexpr (W::kScales == 2) {
-          add_scaled(c, scales[m].scale[0], sums[m][nt]);
-          c[0] = c[1] = c[2] = c[3] = 0.f;
-        }
-        ptx::mma_f16(c, a[m][1], b.z, b.w);
-        add_scaled(c, scales[m].scale[1], sums[m][nt]);
-      }
-    }
+  for (int nt = 0; nt < NT; ++nt) {
+    if (kKeepsApart) __syncwarp();
+    const auto columns = W::columns(x[nt * 32 + lane]);
+#pragma unroll
+    for (int m = 0; m < kTiles; ++m) W::add(a[m], scales[m], columns, sums[m][nt]);
   }
 }
 

@@ -9,9 +9,8 @@ namespace forerun::cuda {
 
 // One F16 scale per block.
 template <typename W>
-struct HalfScale {
-  static constexpr bool kHasMin = false;
-  static constexpr int kScales = 1, kScaleBytes = 2;
+struct HalfScale : ScaledSums<1, false> {
+  static constexpr int kScaleBytes = 2;
 
   static __device__ __forceinline__ BlockScales scales(const std::byte* stage, int block, int tile,
                                                        int g) {
@@ -25,9 +24,8 @@ struct HalfScale {
 
 // An F16 scale and an F16 minimum.
 template <typename W>
-struct HalfScaleAndMin {
-  static constexpr bool kHasMin = true;
-  static constexpr int kScales = 1, kScaleBytes = 4;
+struct HalfScaleAndMin : ScaledSums<1, true> {
+  static constexpr int kScaleBytes = 4;
 
   static __device__ __forceinline__ BlockScales scales(const std::byte* stage, int block, int tile,
                                                        int g) {
@@ -42,9 +40,8 @@ struct HalfScaleAndMin {
 
 // A power of two: a byte that is its exponent.
 template <typename W>
-struct ExponentScale {
-  static constexpr bool kHasMin = false;
-  static constexpr int kScales = 1, kScaleBytes = 1;
+struct ExponentScale : ScaledSums<1, false> {
+  static constexpr int kScaleBytes = 1;
 
   // Half of 2^(e - 127), since quants are twice their values. The first two are too small for an
   // exponent.
@@ -68,9 +65,9 @@ struct Q8_0 : StageShape<2, 64>, HalfScale<Q8_0> {
   static constexpr int kStageBytes = kScalesAt + kOutputs * kBlocks * kScaleBytes;
   static constexpr int kFileBlock = 32, kFileBytes = 34;  // scale, 32 bytes
 
-  static __device__ __forceinline__ void unpack(const std::byte* stage, int block, int warp, int m,
+  static __device__ __forceinline__ void unpack(const std::byte* stage, int block, int first_tile, int m,
                                                 int lane, BlockOperand& a) {
-    const uint4 q = as<uint4>(stage)[(block * kAllTiles + warp * kTiles + m) * 32 + lane];
+    const uint4 q = as<uint4>(stage)[(block * kAllTiles + first_tile + m) * 32 + lane];
     unpack_bytes(q.x, a[0][0], a[0][2]);
     unpack_bytes(q.y, a[1][0], a[1][2]);
     unpack_bytes(q.z, a[0][1], a[0][3]);
@@ -82,11 +79,6 @@ struct Q8_0 : StageShape<2, 64>, HalfScale<Q8_0> {
     for (int i = 0; i < 8; ++i) bytes[i] = from[2 + input_of(to.lane, i / 2, i % 2)];
     if (to.lane % 4 == 0) pack_scales(from, to);
   }
-  template <int NT>
-  static __device__ __forceinline__ void multiply(const std::byte* stage, const uint4* x,
-                                                  float (&sums)[kTiles][NT][4], int warp, int lane) {
-    multiply_blocks<Q8_0, NT>(stage, x, sums, warp, lane);
-  }
 };
 
 // In files, byte i of the nibbles holds the weights i and i + 16.
@@ -95,17 +87,17 @@ __device__ __forceinline__ uint32_t nibble_of(const uint8_t* nibbles, int i) {
 }
 
 // 4 bits. kBias is taken from quants. In the file: scales, 16 bytes.
-template <template <typename> typename Scales, int kBias>
-struct Nibbles : StageShape<2, 128>, Scales<Nibbles<Scales, kBias>> {
+template <template <typename> typename ScalesOf, int kBias>
+struct Nibbles : StageShape<2, 128>, ScalesOf<Nibbles<ScalesOf, kBias>> {
   using Shape = StageShape<2, 128>;
-  using Scale = Scales<Nibbles>;
+  using Scale = ScalesOf<Nibbles>;
   static constexpr int kScalesAt = Shape::kOutputs * Shape::kDepth / 2;
   static constexpr int kStageBytes = kScalesAt + Shape::kOutputs * Shape::kBlocks * Scale::kScaleBytes;
   static constexpr int kFileBlock = 32, kFileBytes = Scale::kScaleBytes + 16;
 
-  static __device__ __forceinline__ void unpack(const std::byte* stage, int block, int warp, int m,
+  static __device__ __forceinline__ void unpack(const std::byte* stage, int block, int first_tile, int m,
                                                 int lane, BlockOperand& a) {
-    const uint2 words = nibble_words<Nibbles>(stage, block, warp * Shape::kTiles + m, lane);
+    const uint2 words = nibble_words<Nibbles>(stage, block, first_tile + m, lane);
     unpack_nibbles<kBias>(words.x, 0, a);
     unpack_nibbles<kBias>(words.y, 1, a);
   }
@@ -113,31 +105,25 @@ struct Nibbles : StageShape<2, 128>, Scales<Nibbles<Scales, kBias>> {
     pack_nibbles<Nibbles>(to, [&](int i) { return nibble_of(from + Scale::kScaleBytes, i); });
     if (to.lane % 4 == 0) Scale::pack_scales(from, to);
   }
-  template <int NT>
-  static __device__ __forceinline__ void multiply(const std::byte* stage, const uint4* x,
-                                                  float (&sums)[Shape::kTiles][NT][4], int warp,
-                                                  int lane) {
-    multiply_blocks<Nibbles, NT>(stage, x, sums, warp, lane);
-  }
 };
 using Q4_0 = Nibbles<HalfScale, 8>;
 using Q4_1 = Nibbles<HalfScaleAndMin, 0>;
 
 // 5 bits. In the file: scales, 4 bytes of fifth bits, 16 bytes.
-template <template <typename> typename Scales, int kBias>
-struct FiveBits : StageShape<2, 128>, Scales<FiveBits<Scales, kBias>> {
+template <template <typename> typename ScalesOf, int kBias>
+struct FiveBits : StageShape<2, 128>, ScalesOf<FiveBits<ScalesOf, kBias>> {
   using Shape = StageShape<2, 128>;
-  using Scale = Scales<FiveBits>;
+  using Scale = ScalesOf<FiveBits>;
   static constexpr int kScalesAt = Shape::kOutputs * Shape::kDepth / 8 * 5;
   static constexpr int kStageBytes = kScalesAt + Shape::kOutputs * Shape::kBlocks * Scale::kScaleBytes;
   static constexpr int kFileBlock = 32, kFileBytes = Scale::kScaleBytes + 20;
 
-  static __device__ __forceinline__ void unpack(const std::byte* stage, int block, int warp, int m,
+  static __device__ __forceinline__ void unpack(const std::byte* stage, int block, int first_tile, int m,
                                                 int lane, BlockOperand& a) {
-    const uint2 words = nibble_words<FiveBits>(stage, block, warp * Shape::kTiles + m, lane);
-    const uint32_t fifths = fifth_bits<FiveBits>(stage, block, warp, lane);
-    unpack_more<kBias, 1>(words.x, fifths, 8 * m, 2, 0, a);
-    unpack_more<kBias, 1>(words.y, fifths, 8 * m + 1, 2, 1, a);
+    const uint2 words = nibble_words<FiveBits>(stage, block, first_tile + m, lane);
+    const uint32_t fifths = fifth_bits<FiveBits>(stage, block, first_tile / 2 + m / 2, lane);
+    unpack_more<kBias, 1>(words.x, fifths, 8 * (m % 2), 2, 0, a);
+    unpack_more<kBias, 1>(words.y, fifths, 8 * (m % 2) + 1, 2, 1, a);
   }
   static __device__ void pack(const uint8_t* from, int /*part*/, const Place& to) {
     const auto quant = [&](int i) {
@@ -147,12 +133,6 @@ struct FiveBits : StageShape<2, 128>, Scales<FiveBits<Scales, kBias>> {
     pack_nibbles<FiveBits>(to, quant);
     pack_fifth_bits<FiveBits>(to, quant);
     if (to.lane % 4 == 0) Scale::pack_scales(from, to);
-  }
-  template <int NT>
-  static __device__ __forceinline__ void multiply(const std::byte* stage, const uint4* x,
-                                                  float (&sums)[Shape::kTiles][NT][4], int warp,
-                                                  int lane) {
-    multiply_blocks<FiveBits, NT>(stage, x, sums, warp, lane);
   }
 };
 using Q5_0 = FiveBits<HalfScale, 16>;
@@ -173,16 +153,11 @@ struct MXFP4 : Nibbles<ExponentScale, 0> {
       a[pair / 2][pair % 2 * 2 + row] = ptx::and_or(word << (12 - 4 * pair), 0x80008000u, values);
     }
   }
-  static __device__ __forceinline__ void unpack(const std::byte* stage, int block, int warp, int m,
+  static __device__ __forceinline__ void unpack(const std::byte* stage, int block, int first_tile, int m,
                                                 int lane, BlockOperand& a) {
-    const uint2 words = nibble_words<MXFP4>(stage, block, warp * kTiles + m, lane);
+    const uint2 words = nibble_words<MXFP4>(stage, block, first_tile + m, lane);
     unpack_values(words.x, 0, a);
     unpack_values(words.y, 1, a);
-  }
-  template <int NT>
-  static __device__ __forceinline__ void multiply(const std::byte* stage, const uint4* x,
-                                                  float (&sums)[kTiles][NT][4], int warp, int lane) {
-    multiply_blocks<MXFP4, NT>(stage, x, sums, warp, lane);
   }
 };
 

@@ -12,11 +12,19 @@ namespace forerun::cuda {
 struct SixteenBits : StageShape<2, 32> {
   static constexpr int kStageBytes = kOutputs * kDepth * 2;
   static constexpr int kFileBlock = 1, kFileBytes = 2;  // any number of inputs
+  static constexpr bool kNeedsManyRegisters = false;
+  static constexpr int kWideTiles = 4;  // few registers go to unpacking: enough are left for more sums
+  struct Scales {};
 
-  static __device__ __forceinline__ void load(const std::byte* stage, int block, int tile, int lane,
-                                              BlockOperand& a) {
+  static __device__ __forceinline__ Scales scales(const std::byte* /*stage*/, int /*block*/,
+                                                  int /*tile*/, int /*g*/) {
+    return {};
+  }
+  static __device__ __forceinline__ void unpack(const std::byte* stage, int block, int first_tile, int m,
+                                                int lane, BlockOperand& a) {
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
+      const int tile = first_tile + m;
       const uint4 v = as<uint4>(stage)[((block * kAllTiles + tile) * 2 + half) * 32 + lane];
       a[half][0] = v.x, a[half][1] = v.y, a[half][2] = v.z, a[half][3] = v.w;
     }
@@ -33,30 +41,21 @@ struct SixteenBits : StageShape<2, 32> {
 };
 
 struct F16 : SixteenBits {
-  template <int NT>
-  static __device__ __forceinline__ void multiply(const std::byte* stage, const uint4* x,
-                                                  float (&sums)[kTiles][NT][4], int warp, int lane) {
-#pragma unroll
-    for (int block = 0; block < kBlocks; ++block) {
-      BlockOperand a[kTiles];
-#pragma unroll
-      for (int m = 0; m < kTiles; ++m) load(stage, block, warp * kTiles + m, lane, a[m]);
-#pragma unroll
-      for (int nt = 0; nt < NT; ++nt) {
-        const uint4 b = x[(block * NT + nt) * 32 + lane];
-#pragma unroll
-        for (int m = 0; m < kTiles; ++m) {
-          ptx::mma_f16(sums[m][nt], a[m][0], b.x, b.y);
-          ptx::mma_f16(sums[m][nt], a[m][1], b.z, b.w);
-        }
-      }
-    }
+  using Columns = uint4;
+  static __device__ __forceinline__ Columns columns(const uint4& x) { return x; }
+  static __device__ __forceinline__ void add(const BlockOperand& a, Scales, const Columns& x,
+                                             float (&sums)[4]) {
+    ptx::mma_f16(sums, a[0], x.x, x.y);
+    ptx::mma_f16(sums, a[1], x.z, x.w);
   }
 };
 
 // x is F16 and weights are not in its range, so both go through the tensor cores as BF16: x as the sum
 // of two, which is exact, since 11 bits are the first 8 and the other 3.
 struct BF16 : SixteenBits {
+  struct Columns {
+    uint4 high, low;
+  };
   static __device__ __forceinline__ void split(uint32_t pair, uint32_t& high, uint32_t& low) {
     const float2 v = floats(pair);
     const uint32_t first = __float_as_uint(v.x), second = __float_as_uint(v.y);
@@ -65,31 +64,20 @@ struct BF16 : SixteenBits {
     const float rest_second = v.y - __uint_as_float(second & 0xffff0000u);
     low = ptx::choose_bytes(__float_as_uint(rest_first), __float_as_uint(rest_second), 0x7632);
   }
-  template <int NT>
-  static __device__ __forceinline__ void multiply(const std::byte* stage, const uint4* x,
-                                                  float (&sums)[kTiles][NT][4], int warp, int lane) {
-#pragma unroll
-    for (int block = 0; block < kBlocks; ++block) {
-      BlockOperand a[kTiles];
-#pragma unroll
-      for (int m = 0; m < kTiles; ++m) load(stage, block, warp * kTiles + m, lane, a[m]);
-#pragma unroll
-      for (int nt = 0; nt < NT; ++nt) {
-        const uint4 b = x[(block * NT + nt) * 32 + lane];
-        uint4 high, low;
-        split(b.x, high.x, low.x);
-        split(b.y, high.y, low.y);
-        split(b.z, high.z, low.z);
-        split(b.w, high.w, low.w);
-#pragma unroll
-        for (int m = 0; m < kTiles; ++m) {
-          ptx::mma_bf16(sums[m][nt], a[m][0], low.x, low.y);
-          ptx::mma_bf16(sums[m][nt], a[m][0], high.x, high.y);
-          ptx::mma_bf16(sums[m][nt], a[m][1], low.z, low.w);
-          ptx::mma_bf16(sums[m][nt], a[m][1], high.z, high.w);
-        }
-      }
-    }
+  static __device__ __forceinline__ Columns columns(const uint4& x) {
+    Columns columns;
+    split(x.x, columns.high.x, columns.low.x);
+    split(x.y, columns.high.y, columns.low.y);
+    split(x.z, columns.high.z, columns.low.z);
+    split(x.w, columns.high.w, columns.low.w);
+    return columns;
+  }
+  static __device__ __forceinline__ void add(const BlockOperand& a, Scales, const Columns& x,
+                                             float (&sums)[4]) {
+    ptx::mma_bf16(sums, a[0], x.low.x, x.low.y);
+    ptx::mma_bf16(sums, a[0], x.high.x, x.high.y);
+    ptx::mma_bf16(sums, a[1], x.low.z, x.low.w);
+    ptx::mma_bf16(sums, a[1], x.high.z, x.high.w);
   }
 };
 

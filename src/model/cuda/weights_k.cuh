@@ -15,10 +15,7 @@ __device__ __forceinline__ int output_index(const Place& place) {
 // and F16 d and dmin per 256. Stage, after the quants: [block][tile][g] bytes {scale, min of output g,
 // scale, min of output g + 8}, then [tile][g] {d, dmin of output g, d, dmin of output g + 8}.
 template <typename W>
-struct SixBitScales {
-  static constexpr bool kHasMin = true;
-  static constexpr int kScales = 1;
-
+struct SixBitScales : ScaledSums<1, true> {
   static __device__ __forceinline__ BlockScales scales(const std::byte* stage, int block, int tile,
                                                        int g) {
     const uint32_t v = as<uint32_t>(stage + W::kScalesAt)[(block * W::kAllTiles + tile) * 8 + g];
@@ -51,20 +48,15 @@ struct Q4_K : StageShape<2, 128>, SixBitScales<Q4_K> {
   static constexpr int kStageBytes = kSupersAt + kOutputs * 4;
   static constexpr int kFileBlock = 256, kFileBytes = 144;
 
-  static __device__ __forceinline__ void unpack(const std::byte* stage, int block, int warp, int m,
+  static __device__ __forceinline__ void unpack(const std::byte* stage, int block, int first_tile, int m,
                                                 int lane, BlockOperand& a) {
-    const uint2 words = nibble_words<Q4_K>(stage, block, warp * kTiles + m, lane);
+    const uint2 words = nibble_words<Q4_K>(stage, block, first_tile + m, lane);
     unpack_nibbles<0>(words.x, 0, a);
     unpack_nibbles<0>(words.y, 1, a);
   }
   static __device__ void pack(const uint8_t* from, int part, const Place& to) {
     pack_nibbles<Q4_K>(to, [&](int i) { return part_nibble(from + 16, part, i); });
     if (to.lane % 4 == 0) pack_scales(from, part, to);
-  }
-  template <int NT>
-  static __device__ __forceinline__ void multiply(const std::byte* stage, const uint4* x,
-                                                  float (&sums)[kTiles][NT][4], int warp, int lane) {
-    multiply_blocks<Q4_K, NT>(stage, x, sums, warp, lane);
   }
 };
 
@@ -75,12 +67,12 @@ struct Q5_K : StageShape<2, 128>, SixBitScales<Q5_K> {
   static constexpr int kStageBytes = kSupersAt + kOutputs * 4;
   static constexpr int kFileBlock = 256, kFileBytes = 176;
 
-  static __device__ __forceinline__ void unpack(const std::byte* stage, int block, int warp, int m,
+  static __device__ __forceinline__ void unpack(const std::byte* stage, int block, int first_tile, int m,
                                                 int lane, BlockOperand& a) {
-    const uint2 words = nibble_words<Q5_K>(stage, block, warp * kTiles + m, lane);
-    const uint32_t fifths = fifth_bits<Q5_K>(stage, block, warp, lane);
-    unpack_more<0, 1>(words.x, fifths, 8 * m, 2, 0, a);
-    unpack_more<0, 1>(words.y, fifths, 8 * m + 1, 2, 1, a);
+    const uint2 words = nibble_words<Q5_K>(stage, block, first_tile + m, lane);
+    const uint32_t fifths = fifth_bits<Q5_K>(stage, block, first_tile / 2 + m / 2, lane);
+    unpack_more<0, 1>(words.x, fifths, 8 * (m % 2), 2, 0, a);
+    unpack_more<0, 1>(words.y, fifths, 8 * (m % 2) + 1, 2, 1, a);
   }
   static __device__ void pack(const uint8_t* from, int part, const Place& to) {
     const auto quant = [&](int i) {
@@ -90,27 +82,20 @@ struct Q5_K : StageShape<2, 128>, SixBitScales<Q5_K> {
     pack_fifth_bits<Q5_K>(to, quant);
     if (to.lane % 4 == 0) pack_scales(from, part, to);
   }
-  template <int NT>
-  static __device__ __forceinline__ void multiply(const std::byte* stage, const uint4* x,
-                                                  float (&sums)[kTiles][NT][4], int warp, int lane) {
-    multiply_blocks<Q5_K, NT>(stage, x, sums, warp, lane);
-  }
 };
 
 // A weight is d scale (q - 32), with a signed byte of scale per 16 weights and F16 d per 256. Stage:
 // nibbles; [block][tile][lane] a word of the two bits above them; [block][tile][g] two scales of output
 // g, two of output g + 8; [tile][g] d of outputs g and g + 8.
-struct Q6_K : StageShape<2, 64> {
-  static constexpr bool kHasMin = false;
-  static constexpr int kScales = 2;
+struct Q6_K : StageShape<2, 64>, ScaledSums<2, false> {
   static constexpr int kHighAt = kOutputs * kDepth / 2, kScalesAt = kHighAt + kOutputs * kDepth / 4;
   static constexpr int kSupersAt = kScalesAt + kOutputs * kBlocks * 2,
                        kStageBytes = kSupersAt + kOutputs * 2;
   static constexpr int kFileBlock = 256, kFileBytes = 210;
 
-  static __device__ __forceinline__ void unpack(const std::byte* stage, int block, int warp, int m,
+  static __device__ __forceinline__ void unpack(const std::byte* stage, int block, int first_tile, int m,
                                                 int lane, BlockOperand& a) {
-    const int tile = warp * kTiles + m;
+    const int tile = first_tile + m;
     const uint2 words = nibble_words<Q6_K>(stage, block, tile, lane);
     const uint32_t high = as<uint32_t>(stage + kHighAt)[(block * kAllTiles + tile) * 32 + lane];
     unpack_more<32, 2>(words.x, high, 0, 8, 0, a);
@@ -148,11 +133,6 @@ struct Q6_K : StageShape<2, 64> {
       as<uint16_t>(to.stage + kScalesAt)[scale_index<Q6_K>(to)] = static_cast<uint16_t>(read_16(scales));
       as<uint16_t>(to.stage + kSupersAt)[output_index(to)] = static_cast<uint16_t>(read_16(from + 208));
     }
-  }
-  template <int NT>
-  static __device__ __forceinline__ void multiply(const std::byte* stage, const uint4* x,
-                                                  float (&sums)[kTiles][NT][4], int warp, int lane) {
-    multiply_blocks<Q6_K, NT>(stage, x, sums, warp, lane);
   }
 };
 
