@@ -16,4 +16,9 @@ class Stopwatch {
   Clock::time_point start_ = Clock::now();
 };
 
+// Seconds since some time that never changes.
+inline double steady_seconds() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
 }  // namespace forerun

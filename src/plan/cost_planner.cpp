@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "core/check.h"
-#include "core/stopwatch.h"
 
 namespace forerun {
 namespace {
@@ -32,10 +31,12 @@ int count_from_stores(const DraftTree& tree, std::span<const TokenId> tokens) {
 
 }  // namespace
 
-CostPlanner::CostPlanner(DrafterSet given, const PassCosts& costs, TreeSize largest)
+CostPlanner::CostPlanner(DrafterSet given, const PassCosts& costs, TreeSize largest,
+                         std::function<double()> now)
     : Planner(std::move(given)),
       costs_(costs),
       largest_(std::move(largest)),
+      now_(std::move(now)),
       models_(drafters(), costs, acceptance_) {
   // The last bit is that of what callers expect.
   CHECK(drafters().texts.size() < kMaxTextDrafters && drafters().models.size() <= kMaxModelDrafters);
@@ -73,7 +74,7 @@ void CostPlanner::propose_texts(const PlanJob& job) {
   RequestPlan& request = *job.request;
   request.proposed.clear();
   if (asks_texts_) {
-    const Stopwatch watch;
+    const double begin = now_();
     const DraftLimits limits{
         .max_nodes = kTextNodes, .max_depth = job.limits.max_depth, .from_stores = asks_stores_};
     for (size_t i = 0; i < request.texts.size(); ++i) {
@@ -81,13 +82,13 @@ void CostPlanner::propose_texts(const PlanJob& job) {
       request.texts[i]->draft(limits, part_);
       request.proposed.tree.merge(part_, text_bit(i));
     }
-    search_seconds_ += watch.seconds();
+    search_seconds_ += now_() - begin;
     for (const auto& drafter : request.given) {
       part_.clear();
       drafter->draft(limits, part_);
       request.proposed.tree.merge(part_, text_bit(kMaxTextDrafters - 1));
     }
-    lookup_seconds_ += watch.seconds();
+    lookup_seconds_ += now_() - begin;
   }
   acceptance_.estimate(request.proposed.tree, request.acceptance, request.chances);
 }
@@ -192,9 +193,9 @@ void CostPlanner::append(RequestPlan& request, std::span<const TokenId> tokens) 
   }
   acceptance_.observe(tokens, request.acceptance);
   n_tokens_ += n_tokens;
-  const Stopwatch watch;
+  const double begin = now_();
   Planner::append(request, tokens);
-  lookup_seconds_ += watch.seconds();
+  lookup_seconds_ += now_() - begin;
 }
 
 Learnt CostPlanner::learnt() const {

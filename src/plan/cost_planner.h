@@ -18,8 +18,10 @@
 // both: which of them is decided before anything is drawn.
 #pragma once
 
+#include <functional>
 #include <vector>
 
+#include "core/stopwatch.h"
 #include "cost/pass_costs.h"
 #include "plan/draft_account.h"
 #include "plan/model_choice.h"
@@ -29,9 +31,11 @@ namespace forerun {
 
 class CostPlanner final : public Planner {
  public:
-  // The costs are of the model that verifies, and outlive it. No tree is larger than `largest`.
+  // The costs are of the model that verifies, and outlive it. No tree is larger than `largest`. `now`
+  // tells the time in seconds.
   CostPlanner(
-      DrafterSet drafters, const PassCosts& costs, TreeSize largest = [](int) { return kLargestTree; });
+      DrafterSet drafters, const PassCosts& costs, TreeSize largest = [](int) { return kLargestTree; },
+      std::function<double()> now = steady_seconds);
 
   void plan(std::span<const PlanJob> jobs, const PassLoad& load) override;
   void observe(const PassCost& cost) override;
@@ -55,6 +59,7 @@ class CostPlanner final : public Planner {
 
   const PassCosts& costs_;
   TreeSize largest_;
+  std::function<double()> now_;
   AcceptanceModel acceptance_;
   ModelChoice models_;
   // Of looking texts up: with datastores, for what these bring, and without them.

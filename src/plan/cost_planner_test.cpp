@@ -46,7 +46,8 @@ class CostPlannerTest : public ::testing::Test {
   // A planner whose text drafters propose what the scripts say.
   CostPlanner& planner(const PassCosts& costs, std::vector<Script*> scripts) {
     costs_ = std::make_unique<PassCosts>(costs);
-    planner_ = std::make_unique<CostPlanner>(test::scripted(scripts), *costs_);
+    planner_ = std::make_unique<CostPlanner>(
+        test::scripted(scripts), *costs_, [](int) { return kLargestTree; }, test::scripted_time);
     return *planner_;
   }
 
