@@ -17,7 +17,8 @@ struct EngineOptions {
   int n_parallel = 1;             // requests that are answered at once; the others wait
   int n_context = 0;  // tokens each may have; 0: what the model was trained for, at most 8192
   // Tokens whose keys and values are kept, of all requests together and of earlier texts, so that a
-  // prompt that begins like one of these need not be read again. 0: n_parallel * n_context.
+  // prompt that begins like one of these need not be read again. 0: n_parallel * n_context, or what
+  // memory allows.
   int n_cells = 0;
   int max_rows = 512;  // tokens that one pass reads at most
   // Milliseconds that reading the prompts of others may take of a pass while a request gets its tokens.

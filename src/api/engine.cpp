@@ -50,8 +50,18 @@ int context_of(const EngineOptions& options, const ModelConfig& config) {
   return n;
 }
 
-int n_cells_of(const EngineOptions& options, int n_context) {
-  if (options.n_cells == 0) return n_context * options.n_parallel;
+// Without a choice a context for each request, or as much as memory allows: requests get cells by need.
+int default_cells(const EngineOptions& options, const Model& model, int n_context) {
+  constexpr double kShare = 0.8;  // of what is free: drafters and passes need some, too
+  const size_t of_cell = KvCache::cell_bytes(model.config(), kv_type_named(options.kv_type));
+  const double n_fitting =
+      kShare * static_cast<double>(model.device().n_free_bytes()) / static_cast<double>(of_cell);
+  const int n_all = n_context * options.n_parallel;
+  return n_fitting < n_all ? std::max(n_context, static_cast<int>(n_fitting)) : n_all;
+}
+
+int n_cells_of(const EngineOptions& options, const Model& model, int n_context) {
+  if (options.n_cells == 0) return default_cells(options, model, n_context);
   check(options.n_cells >= n_context,
         "the cache must hold one context at least: choose a smaller context (-c)");
   return options.n_cells;
@@ -121,7 +131,7 @@ class Engine::Impl {
         facts(facts_of(*loaded.model)),
         tokenizer(std::make_shared<const Tokenizer::Impl>(
             Tokenizer::Impl{.vocabulary = loaded.vocabulary, .chat_template = loaded.chat_template})),
-        executor(loaded.model, {.kv = {.n_cells = n_cells_of(options, n_context),
+        executor(loaded.model, {.kv = {.n_cells = n_cells_of(options, *loaded.model, n_context),
                                        .type = kv_type_named(options.kv_type)},
                                 .max_rows = options.max_rows,
                                 .min_rows = min_rows_of(options, *loaded.model)}),

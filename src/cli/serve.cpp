@@ -160,8 +160,7 @@ void add_serve_command(CLI::App& app) {
   command
       ->add_option("--cells", flags->n_cells,
                    "Tokens that the cache has room for, of all requests and of earlier texts (default: "
-                   "a context for "
-                   "each of --parallel)")
+                   "a context for each of --parallel, or what memory allows)")
       ->check(CLI::Range(1, 1 << 30));
   command->add_option("--batch-size", flags->max_rows, "Tokens that one pass reads at most")
       ->check(CLI::Range(16, 4096))

@@ -147,15 +147,16 @@ bool Device::can_multiply(const ggml_tensor* weight) const {
   return supports(product);
 }
 
+size_t Device::n_free_bytes() const {
+  if (is_host_) return available_host_memory();
+  size_t available = 0, total = 0;
+  ggml_backend_dev_memory(device_, &available, &total);
+  return available;
+}
+
 DeviceMemory Device::allocate_zeroed(size_t n_bytes, const std::string& what) const {
   constexpr double kGiB = 1024.0 * 1024.0 * 1024.0;
-  size_t available = 0;
-  size_t total = 0;
-  if (is_host_) {
-    available = available_host_memory();
-  } else {
-    ggml_backend_dev_memory(device_, &available, &total);
-  }
+  const size_t available = n_free_bytes();
   DeviceMemory memory;
   if (n_bytes <= available && is_host_) {
     map_host_memory(memory, n_bytes);

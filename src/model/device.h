@@ -83,6 +83,8 @@ class Device {
   ggml_backend_buffer_type_t default_buffer_type() const;
   bool supports(const ggml_tensor* operation) const;
 
+  // Memory that nobody uses.
+  size_t n_free_bytes() const;
   // Throws Error{kOutOfMemory} when there is not that much; `what` is for the message.
   DeviceMemory allocate_zeroed(size_t n_bytes, const std::string& what) const;
   // The same for what is read again and again as a whole: in large pages where the system

@@ -28,6 +28,11 @@ KvCache::KvCache(const ModelConfig& config, const Device& device, const KvOption
       memory_(allocate(config, device, rounded_up(options.n_cells))),
       cells_(rounded_up(options.n_cells)) {}
 
+size_t KvCache::cell_bytes(const ModelConfig& config, KvType type) {
+  return 2 * static_cast<size_t>(config.n_layers) *
+         ggml_row_size(ggml_type_of(type), config.n_embd_kv());
+}
+
 DeviceMemory KvCache::allocate(const ModelConfig& config, const Device& device, int n_cells) {
   const ggml_type type = ggml_type_of(type_);
   if (config.head_dim % ggml_blck_size(type) != 0) {

@@ -36,6 +36,9 @@ constexpr int kKvGranularity = 256;
 
 class KvCache {
  public:
+  // What a token takes.
+  static size_t cell_bytes(const ModelConfig& config, KvType type);
+
   // Throws Error: {kOutOfMemory}, {kUnsupported} when the heads do not fit the type,
   // {kInvalidArgument} when there is to be no cell.
   KvCache(const ModelConfig& config, const Device& device, const KvOptions& options);

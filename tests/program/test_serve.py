@@ -1,6 +1,8 @@
 """forerun serve, as clients use it."""
 
 import json
+import os
+import re
 import socket
 import tempfile
 import threading
@@ -370,6 +372,15 @@ class OtherServersTest(unittest.TestCase):
             for thread in threads:
                 thread.join()
             self.assertEqual(together, alone)
+
+    def test_the_cache_is_no_larger_than_memory(self):
+        with Server("-m", SMOLLM2, "-c", 8192, "--parallel", 512) as server:
+            n_cells = int(re.search(r"\nforerun:cells (\d+)", server.ask("GET", "/metrics")[1])[1])
+            memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+            cell_bytes = 30 * 2 * 192 * 2  # layers, keys and values, width, halves
+            self.assertGreaterEqual(n_cells, 8192)
+            self.assertLessEqual(n_cells, min(8192 * 512, memory // cell_bytes))
+            self.assertTrue(server.post("/completion", {"prompt": PROMPT, "n_predict": 4})["content"])
 
 
 if __name__ == "__main__":

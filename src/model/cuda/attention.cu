@@ -27,6 +27,12 @@ void attend(const AttentionWork& work, cudaStream_t stream) {
 }
 
 void merge(const AttentionWork& work, const Operand& x, cudaStream_t stream) {
+  if (work.n_rows > kMaxRows) {
+    const auto n_blocks = static_cast<unsigned>((x.n_inputs / 2 + kMergeThreads - 1) / kMergeThreads);
+    return launch(merge_many_kernel,
+                  {.blocks = dim3(n_blocks, static_cast<unsigned>(work.n_rows)), .threads = kMergeThreads},
+                  stream, work, x);
+  }
   const int n_tile = merge_tile(work.shape.head_dim);
   const int shared_bytes = n_tile * (work.shape.head_dim + 2) * static_cast<int>(sizeof(float));
   launch(merge_kernel,

@@ -20,8 +20,8 @@
 namespace forerun::cuda {
 namespace {
 
-constexpr int kLayers = 32;
-constexpr int kCounts[] = {1, 2, 4, 8, 16, 32, 64};
+constexpr int kLayers = 32, kPromptRows = 512;
+constexpr int kCounts[] = {1, 2, 4, 8, 16, 32, 64, kPromptRows};
 constexpr AttentionShape kFewHeads{
     .head_dim = 128, .n_heads = 32, .n_kv_heads = 8, .scale = 0.08838835f, .soft_cap = 0.0f};
 constexpr AttentionShape kManyHeads{
@@ -36,18 +36,18 @@ void zero(void* data, size_t n_bytes) {
   check(cudaMemset(data, 0, n_bytes), "hold zeros");
 }
 
-// A chain of n rows behind a context.
+// A chain of n rows behind a context; a prompt begins at the beginning.
 void time_attention(const AttentionShape& shape, ggml_type cache_type, int context) {
-  const int n_cells = context + 64, width = shape.n_heads * shape.head_dim;
+  const int n_cells = context + kPromptRows, width = shape.n_heads * shape.head_dim;
   const int64_t row_bytes = cache_bytes(cache_type, int64_t{shape.n_kv_heads} * shape.head_dim);
   const auto layer_bytes = static_cast<size_t>(n_cells * row_bytes);
   const DeviceArray<std::byte> keys(layer_bytes * kLayers), values(layer_bytes * kLayers);
   zero(keys.get(), layer_bytes * kLayers);
   zero(values.get(), layer_bytes * kLayers);
   const int64_t n_inputs = (width + 255) / 256 * 256;
-  const DeviceArray<__half> q(size_t{64} * width);
-  const DeviceArray<__half> x(static_cast<size_t>(operand_halves(64, n_inputs)));
-  zero(q.get(), size_t{64} * width * sizeof(__half));
+  const DeviceArray<__half> q(size_t{kPromptRows} * width);
+  const DeviceArray<__half> x(static_cast<size_t>(operand_halves(kPromptRows, n_inputs)));
+  zero(q.get(), size_t{kPromptRows} * width * sizeof(__half));
 
   for (const int item_chunks : {0, 1, kGroup, kAllChunks}) {  // 0: as chosen
     for (const bool scattered : {false, true}) {
@@ -63,9 +63,10 @@ void time_attention(const AttentionShape& shape, ggml_type cache_type, int conte
         std::mt19937 random(1);
         if (scattered) std::shuffle(cells.begin(), cells.end(), random);
         std::vector<SeenCells> rows;
+        const int n_before = n == kPromptRows ? 0 : context;
         for (int i = 0; i < n; ++i) {
           rows.push_back(
-              {.shared = 0, .own = context, .n_shared = context, .first = 0, .end = context + i + 1});
+              {.shared = 0, .own = n_before, .n_shared = n_before, .first = 0, .end = n_before + i + 1});
         }
         const int chunks =
             item_chunks != 0 ? item_chunks : choose_item_chunks(rows, shape, int64_t{64} << 20);
@@ -107,8 +108,8 @@ void time_attention(const AttentionShape& shape, ggml_type cache_type, int conte
           attend(work(layer), stream);
           merge(work(layer), operand, stream);
         });
-        std::printf("  n %2d (%d): %7.1f (%5.0f) + %5.1f, %7.1f\n", n, chunks, attend_us,
-                    2.0 * static_cast<double>((context + n) * row_bytes) / attend_us * 1e-3, merge_us,
+        std::printf("  n %3d (%d): %7.1f (%5.0f) + %5.1f, %7.1f\n", n, chunks, attend_us,
+                    2.0 * static_cast<double>((n_before + n) * row_bytes) / attend_us * 1e-3, merge_us,
                     both_us);
       }
       std::fflush(stdout);
@@ -116,23 +117,23 @@ void time_attention(const AttentionShape& shape, ggml_type cache_type, int conte
   }
 }
 
-// Parts as a product in 264 runs leaves them.
+// Parts as a product in 264 runs leaves them, or one of a prompt, in their groups.
 Parts parts_like(int n_outputs, int n_inputs, int n_rows, const float* data) {
   const Cut cut{.tile_rows = 64, .n_tiles = n_outputs / 64, .n_stages = n_inputs / 128, .n_runs = 264};
-  return {.data = data, .stride = int64_t{n_rows} * n_outputs, .n_outputs = n_outputs, .cut = cut};
+  return {.data = data, .stride = int64_t{n_rows} * n_outputs, .n_outputs = n_outputs, .cut = cut, .of_groups = n_rows == kPromptRows};
 }
 
 void time_rows() {
   const size_t n_parts_floats = size_t{64} << 20;
-  const DeviceArray<float> parts(n_parts_floats), states(size_t{64} * kWidth), weight(kWidth);
+  const DeviceArray<float> parts(n_parts_floats), states(size_t{kPromptRows} * kWidth), weight(kWidth);
   zero(parts.get(), n_parts_floats * sizeof(float));
-  zero(states.get(), size_t{64} * kWidth * sizeof(float));
+  zero(states.get(), size_t{kPromptRows} * kWidth * sizeof(float));
   zero(weight.get(), kWidth * sizeof(float));
-  const DeviceArray<__half> x(size_t{64} * kGates), q(size_t{64} * kWidth);
-  const DeviceArray<std::byte> keys(size_t{128} * kCellHalves), values(size_t{128} * kCellHalves);
-  const DeviceArray<float2> rope(size_t{64} * 64);
-  zero(rope.get(), size_t{64} * 64 * sizeof(float2));
-  std::vector<int64_t> cells(64);
+  const DeviceArray<__half> x(size_t{kPromptRows} * kGates), q(size_t{kPromptRows} * kWidth);
+  const DeviceArray<std::byte> keys(size_t{2 * kPromptRows} * kCellHalves), values(size_t{2 * kPromptRows} * kCellHalves);
+  const DeviceArray<float2> rope(size_t{kPromptRows} * 64);
+  zero(rope.get(), size_t{kPromptRows} * 64 * sizeof(float2));
+  std::vector<int64_t> cells(kPromptRows);
   std::iota(cells.begin(), cells.end(), 0);
   const DeviceArray<int64_t> cells_on(cells);
   std::printf("us: add_norm, heads, gated\n");
@@ -169,7 +170,7 @@ void time_rows() {
             {.parts = gate_up, .first = kGates, .n = kGates}, {.n_rows = n, .n = kGates},
             {.data = x.get(), .padded_rows = padded(n), .n_inputs = kGates}, stream);
     });
-    std::printf("  n %2d: %6.1f %6.1f %6.1f\n", n, norm_us, heads_us, gated_us);
+    std::printf("  n %3d: %6.1f %6.1f %6.1f\n", n, norm_us, heads_us, gated_us);
   }
 }
 

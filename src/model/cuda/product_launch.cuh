@@ -156,13 +156,11 @@ void launch_multiply_wide(const WideWork& work, cudaStream_t stream) {
           "prepare a product");
     return true;
   });
-  constexpr int kClusterRows = kCluster * Shape::kRows;
-  const int n_blocks = (work.n_rows + kClusterRows - 1) / kClusterRows * kCluster;
+  const int n_blocks = (work.n_rows + Shape::kRows - 1) / Shape::kRows;
   launch(multiply_wide<W, kOperands>,
          {.blocks = dim3(static_cast<unsigned>(n_blocks), static_cast<unsigned>(work.cut.n_groups())),
           .threads = Shape::kThreads,
-          .shared_bytes = Shape::kSharedBytes,
-          .cluster = kCluster},
+          .shared_bytes = Shape::kSharedBytes},
          stream, work);
 }
 

@@ -5,9 +5,6 @@
 // a run ends it adds what that has to a total in shared memory and begins again with zeros. Where a tile
 // or the group ends, the total is one part of the tile. Groups are equally long, whatever the tiles: 33
 // of them, times four of 128 rows, are one block for each SM of an H200.
-//
-// Two blocks that have the same weights and neighbouring rows are a cluster: each fetches half of the
-// weights for both, which would be most of what goes from L2 to the SMs.
 #pragma once
 
 #include <algorithm>
@@ -21,7 +18,6 @@ namespace forerun::cuda {
 constexpr int kWideSharedBytes = 227 * 1024;  // of a block, all that Hopper has
 constexpr int kWideStateBytes = 384;          // barriers and GroupStages
 constexpr int kMaxSlots = 8;
-constexpr int kCluster = 2;  // blocks; with 1 each fetches all that it needs
 
 struct WideWork {
   const std::byte* weights;  // stage after stage, tile after tile
@@ -59,7 +55,7 @@ struct WideShape {
   static constexpr int kWeightSlots = std::min(kMaxSlots, std::max(2 + 2 / W::kBlocks, kBoth));
   static constexpr int kXSlots = std::min(kMaxSlots, (kRoom - kWeightSlots * W::kStageBytes) / kXBytes);
   static constexpr int kSharedBytes = kTotalBytes + kWeightSlots * W::kStageBytes + kXSlots * kXBytes;
-  static_assert(kXSlots >= 4 && kTotalBytes % 128 == 0 && W::kStageBytes % (16 * kCluster) == 0);
+  static_assert(kXSlots >= 4 && kTotalBytes % 128 == 0);
 };
 
 // Where number i of what goes through a ring is, and the parity of the barriers' phase then.
@@ -104,8 +100,7 @@ struct WideRings {
   using XSlot = Slot<Shape::kXSlots>;
   struct Barriers {
     uint64_t weights_full[kMaxSlots], x_full[kMaxSlots];
-    uint64_t weights_done[kMaxSlots];  // with the warps of all blocks of the cluster
-    uint64_t x_done[kMaxSlots];        // with all warps of this one
+    uint64_t weights_done[kMaxSlots], x_done[kMaxSlots];  // with all warps
   };
   const WideWork& work;
   std::byte *weights, *x;
@@ -122,24 +117,16 @@ struct WideRings {
     for (int slot = 0; slot < kMaxSlots; ++slot) {
       ptx::barrier_init(&barriers.weights_full[slot], 1);
       ptx::barrier_init(&barriers.x_full[slot], 1);
-      ptx::barrier_init(&barriers.weights_done[slot], kCluster * Shape::kWarps);
+      ptx::barrier_init(&barriers.weights_done[slot], Shape::kWarps);
       ptx::barrier_init(&barriers.x_done[slot], Shape::kWarps);
     }
     ptx::barriers_ready();
   }
-  // This block's share of the weights; it expects those of others, too.
   __device__ __forceinline__ void begin_weights(int stage, int slot) const {
-    constexpr int kShare = W::kStageBytes / kCluster, kAllBlocks = (1 << kCluster) - 1;
-    const int at = blockIdx.x % kCluster * kShare;
-    const std::byte* from =
-        work.weights + static_cast<int64_t>(group.first + stage) * W::kStageBytes + at;
     uint64_t* full = &barriers.weights_full[slot];
     ptx::barrier_expect(full, W::kStageBytes);
-    if constexpr (kCluster > 1) {
-      ptx::copy_bulk_to_blocks(weights_at(slot) + at, from, kShare, full, kAllBlocks);
-    } else {
-      ptx::copy_bulk(weights_at(slot), from, kShare, full);
-    }
+    ptx::copy_bulk(weights_at(slot), work.weights + int64_t{group.first + stage} * W::kStageBytes,
+                   W::kStageBytes, full);
   }
   __device__ __forceinline__ void begin_x(int block, int slot) const {
     uint64_t* full = &barriers.x_full[slot];
@@ -212,15 +199,7 @@ __device__ __forceinline__ void begin_storing(const WideWork& work, int tile, in
   ptx::commit_copies_out();
 }
 
-__device__ __forceinline__ void sync_cluster() {
-  if constexpr (kCluster > 1) {
-    ptx::cluster_sync();
-  } else {
-    __syncthreads();
-  }
-}
-
-// Block (r, g) of the grid: rows from kRows * r on, of which there may be none, and group g of runs.
+// Block (r, g) of the grid: rows from kRows * r on and group g of runs.
 template <typename W, int kOperands>
 __device__ __forceinline__ void multiply_group(const WideWork& work, std::byte* shared,
                                                typename WideRings<W, kOperands>::Barriers& barriers,
@@ -239,7 +218,7 @@ __device__ __forceinline__ void multiply_group(const WideWork& work, std::byte* 
   ptx::launch_dependents();
   group.find(cut);
   if (threadIdx.x == 0) rings.make_barriers();
-  sync_cluster();
+  __syncthreads();
   if (threadIdx.x == 0) {
     for (int i = 0; i < min(Shape::kWeightSlots, group.n()); ++i) rings.begin_weights(i, i);
     ptx::wait_dependencies();  // from here on x may be read and parts may be written
@@ -267,7 +246,7 @@ __device__ __forceinline__ void multiply_group(const WideWork& work, std::byte* 
       if (threadIdx.x == 0) rings.refill(i);
       __syncwarp();
     }
-    if (lane < kCluster) ptx::barrier_arrive_at(&barriers.weights_done[weight_slot.index], lane);
+    if (lane == 0) ptx::barrier_arrive(&barriers.weights_done[weight_slot.index]);
     if (++n_done < border) continue;
 
     const int stage = group.first + n_done;
@@ -291,7 +270,6 @@ __device__ __forceinline__ void multiply_group(const WideWork& work, std::byte* 
     border = group.next_border(cut, stage) - group.first;
   }
   ptx::wait_for_copies_out();
-  sync_cluster();  // no block may end while another may reach for its barriers
 }
 
 template <typename W, int kOperands>

@@ -65,18 +65,6 @@ __device__ __forceinline__ void barrier_expect(uint64_t* barrier, uint32_t n_byt
                : "memory");
 }
 
-// Hopper: arrives at the barrier that block `rank` of the cluster has at the place of `mine`.
-__device__ __forceinline__ void barrier_arrive_at(uint64_t* mine, uint32_t rank) {
-  asm volatile(
-      "{\n"
-      ".reg .b32 place;\n"
-      "mapa.shared::cluster.u32 place, %0, %1;\n"
-      "mbarrier.arrive.shared::cluster.b64 _, [place];\n"
-      "}\n" ::"r"(address(mine)),
-      "r"(rank)
-      : "memory");
-}
-
 // --- copies from global to shared memory ---
 
 // 16 bytes, by the calling thread.
@@ -142,16 +130,6 @@ __device__ __forceinline__ void copy_bulk(void* to, const void* from, uint32_t n
       "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint [%0], [%1], %2, "
       "[%3], %4;" ::"r"(address(to)),
       "l"(from), "r"(n_bytes), "r"(address(barrier)), "l"(policy)
-      : "memory");
-}
-
-// The same to the blocks of the cluster whose bits are set, and to the barrier that each of them has.
-__device__ __forceinline__ void copy_bulk_to_blocks(void* to, const void* from, uint32_t n_bytes,
-                                                    uint64_t* barrier, uint16_t blocks) {
-  asm volatile(
-      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1], "
-      "%2, [%3], %4;" ::"r"(address(to)),
-      "l"(from), "r"(n_bytes), "r"(address(barrier)), "h"(blocks)
       : "memory");
 }
 
