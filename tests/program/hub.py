@@ -21,6 +21,7 @@ class Hub:
     def __init__(self, certificate: tuple | None = None) -> None:
         self.files: dict[str, dict[str, bytes]] = {}  # by repository and path
         self.requests: list[tuple[str, dict]] = []  # what was asked: path and headers, by names in small letters
+        self.hosts: list[str | None] = []  # of the hubs that it was asked to pass requests on to; None: itself
         self.token = ""  # what has to be sent, if anything
         self.statuses: dict[str, list[int]] = {}  # by a part of a path: answers that come before the right one
         self.bodies: dict[str, bytes] = {}  # by a part of a path: what is said instead
@@ -37,6 +38,9 @@ class Hub:
 
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
+                # A proxy is asked for whole addresses.
+                hub.hosts.append(re.match(r"(?:http://([^/]*))?", self.path)[1])
+                self.path = re.sub(r"^http://[^/]*", "", self.path)
                 hub.requests.append((self.path, {name.lower(): value for name, value in self.headers.items()}))
                 hub.answer(self)
 

@@ -283,6 +283,15 @@ class PullTest(ProgramTest):
             hub.elsewhere = self.hub.url
             self.refuse("from https to http", **trusted)
 
+    def test_proxies_are_asked(self):
+        self.pull(HF_ENDPOINT="http://hub.invalid", http_proxy=self.hub.url)
+        self.assertEqual(self.target.read_bytes(), DATA)
+        self.assertEqual(set(self.hub.hosts), {"hub.invalid"})
+        # Not for this machine.
+        self.hub.hosts.clear()
+        self.pull(http_proxy="http://127.0.0.1:9")
+        self.assertEqual(set(self.hub.hosts), {None})
+
     # ---- The disk ----
 
     def test_a_full_disk_keeps_the_part(self):
