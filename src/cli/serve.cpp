@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "api/checked_options.h"
 #include "cli/commands.h"
 #include "cli/generation_options.h"
 #include "cli/model_options.h"
@@ -155,7 +156,7 @@ void add_serve_command(CLI::App& app) {
       ->capture_default_str();
   command
       ->add_option("-P,--parallel", flags->n_parallel, "Requests that are answered at once; others wait")
-      ->check(CLI::Range(1, 512))
+      ->check(CLI::Range(1, kMaxParallel))
       ->capture_default_str();
   command
       ->add_option("--cells", flags->n_cells,

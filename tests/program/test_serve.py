@@ -374,12 +374,12 @@ class OtherServersTest(unittest.TestCase):
             self.assertEqual(together, alone)
 
     def test_the_cache_is_no_larger_than_memory(self):
-        with Server("-m", SMOLLM2, "-c", 8192, "--parallel", 512) as server:
+        with Server("-m", SMOLLM2, "-c", 8192, "--parallel", 256) as server:
             n_cells = int(re.search(r"\nforerun:cells (\d+)", server.ask("GET", "/metrics")[1])[1])
             memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
             cell_bytes = 30 * 2 * 192 * 2  # layers, keys and values, width, halves
             self.assertGreaterEqual(n_cells, 8192)
-            self.assertLessEqual(n_cells, min(8192 * 512, memory // cell_bytes))
+            self.assertLessEqual(n_cells, min(8192 * 256, memory // cell_bytes))
             self.assertTrue(server.post("/completion", {"prompt": PROMPT, "n_predict": 4})["content"])
 
 
