@@ -48,7 +48,6 @@ class HttpTransfer::Impl {
     set(CURLOPT_HEADERFUNCTION, &Impl::read_head);
     set(CURLOPT_HEADERDATA, this);
     set(CURLOPT_ERRORBUFFER, message_.data());
-    set(CURLOPT_PRIVATE, this);
     set(CURLOPT_NOSIGNAL, 1L);
     // Counted in seconds: at least as long as asked for.
     const auto seconds = std::chrono::ceil<std::chrono::seconds>(request.timeout).count();

@@ -13,13 +13,6 @@ namespace forerun::cuda {
 void attend_f16(const AttentionWork& work, cudaStream_t stream);
 void attend_q8_0(const AttentionWork& work, cudaStream_t stream);
 
-inline int device_attribute(cudaDeviceAttr attribute) {
-  int device = 0, value = 0;
-  check(cudaGetDevice(&device), "prepare attention");
-  check(cudaDeviceGetAttribute(&value, attribute, device), "prepare attention");
-  return value;
-}
-
 // As many stages as fit, and as many blocks as fit then.
 template <typename Cells, int kTiles>
 void attend_with(const AttentionWork& work, cudaStream_t stream) {

@@ -15,6 +15,14 @@ struct Grid {
   int cluster = 1;  // blocks, along x
 };
 
+// Of the current device.
+inline int device_attribute(cudaDeviceAttr attribute) {
+  int device = 0, value = 0;
+  check(cudaGetDevice(&device), "say which it is");
+  check(cudaDeviceGetAttribute(&value, attribute, device), "say what it has");
+  return value;
+}
+
 // Whether a kernel was compiled for compute capability 9.0 or later, and the device has it.
 template <typename... Params>
 bool has_hopper_code(void (*kernel)(Params...)) {

@@ -75,13 +75,13 @@ constexpr int kMaxRingBytes = 106 * 1024;
 template <typename T>
 class PerDevice {
  public:
-  // What make(device) returned for the current device.
+  // What make() returned for the current device.
   template <typename Make>
   const T& get(Make make) {
     int device = 0;
     check(cudaGetDevice(&device), "say which it is");
     CHECK(device < kMaxDevices);
-    std::call_once(is_made_[device], [&] { made_[device] = make(device); });
+    std::call_once(is_made_[device], [&] { made_[device] = make(); });
     return made_[device];
   }
 
@@ -91,18 +91,14 @@ class PerDevice {
   std::array<T, kMaxDevices> made_{};
 };
 
-// How many stages the ring of a kernel has on `device`, for which it is prepared. Two blocks on an SM if they have room.
+// How many stages the ring of a kernel has on the current device, for which it is prepared. Two blocks on
+// an SM if they have room.
 template <typename W, int NT>
-int prepare(int device) {
+int prepare() {
   constexpr int kBytes = RingStage<W, NT>::kBytes, kBarrierBytes = 2 * kMaxRing * 8;
-  const auto attribute = [&](cudaDeviceAttr which) {
-    int value = 0;
-    check(cudaDeviceGetAttribute(&value, which, device), "say what it has");
-    return value;
-  };
-  const int of_sm = attribute(cudaDevAttrMaxSharedMemoryPerMultiprocessor);
-  const int reserved = attribute(cudaDevAttrReservedSharedMemoryPerBlock) + kBarrierBytes;
-  const int most = attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin) - kBarrierBytes;
+  const int of_sm = device_attribute(cudaDevAttrMaxSharedMemoryPerMultiprocessor);
+  const int reserved = device_attribute(cudaDevAttrReservedSharedMemoryPerBlock) + kBarrierBytes;
+  const int most = device_attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin) - kBarrierBytes;
   const int room = std::min(kMaxRingBytes, of_sm / 2 - reserved);
   const int n_ring = std::clamp(room / kBytes, kMinRing, kMaxRing);
   CHECK(n_ring * kBytes <= most);
@@ -138,11 +134,9 @@ void launch_multiply_by_rows(const ProductWork& work, cudaStream_t stream) {
 template <typename W>
 bool has_wide() {
   static PerDevice<bool> has;
-  return has.get([](int device) {
-    int most = 0;
-    check(cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device),
-          "say what it has");
-    return most >= kWideSharedBytes && has_hopper_code(multiply_wide<W, 1>);
+  return has.get([] {
+    return device_attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin) >= kWideSharedBytes &&
+           has_hopper_code(multiply_wide<W, 1>);
   });
 }
 
@@ -150,7 +144,7 @@ template <typename W, int kOperands>
 void launch_multiply_wide(const WideWork& work, cudaStream_t stream) {
   using Shape = WideShape<W, kOperands>;
   static PerDevice<bool> is_prepared;
-  is_prepared.get([](int) {
+  is_prepared.get([] {
     check(cudaFuncSetAttribute(multiply_wide<W, kOperands>, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                Shape::kSharedBytes),
           "prepare a product");
