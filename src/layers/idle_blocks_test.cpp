@@ -75,13 +75,14 @@ TEST_F(IdleBlocksTest, WaitsForItsTimeAndForText) {
 TEST_F(IdleBlocksTest, WaitsForAFewStepsAtMost) {
   IdleBlockCheck idle_blocks(*executor_, costs_);
   const WrittenText text(*executor_, 1.0f, 60);
+  constexpr double kPass = 1;
   TimeShare none(0.0), little(1e-9);
-  for (int i = 0; i < 20; ++i) little.begin_step(i == 0);
+  for (int i = 0; i < 20; ++i) little.begin_step(i == 0, kPass);
   EXPECT_FALSE(idle_blocks.promises_much(text, kChoosing, little));
   for (int i = 0; i < 20; ++i) {
-    little.begin_step(i == 0);
-    none.begin_step(i == 0);
-    none.begin_step(i == 0);
+    little.begin_step(i == 0, kPass);
+    none.begin_step(i == 0, kPass);
+    none.begin_step(i == 0, kPass);
   }
   EXPECT_FALSE(idle_blocks.promises_much(text, kChoosing, none)) << "no time is to be used";
   EXPECT_TRUE(idle_blocks.promises_much(text, kChoosing, little));

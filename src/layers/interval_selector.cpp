@@ -30,11 +30,12 @@ class IntervalSelector::Chooser final : public RequestLayers {
       : selector_(selector), request_(request) {}
 
   std::optional<DraftPlan> plan() override {
-    selector_.time_.begin_step(n_steps_ == 0);
+    const auto n_context = static_cast<int>(request_.text().size());
+    selector_.time_.begin_step(n_steps_ == 0, selector_.costs_.pass(1, n_context));
     if (selector_.n_pause_ > 0) --selector_.n_pause_;
     if (n_steps_ >= n_until_look_ && selector_.n_pause_ == 0) look();
     sizes_[static_cast<size_t>(n_steps_++) % kRecentSteps] = request_.text().size();
-    return selector_.plan(static_cast<int>(request_.text().size()));
+    return selector_.plan(n_context);
   }
   void observe(const ChainOutcome& outcome) override { selector_.observe(outcome); }
 

@@ -103,8 +103,9 @@ class SwiftSelector::Chooser final : public RequestLayers {
       : selector_(selector), tokens_{.request = &request} {}
 
   std::optional<DraftPlan> plan() override {
-    selector_.time_.begin_step(std::exchange(is_first_step_, false));
     const size_t n_text = tokens_.request->text().size();
+    selector_.time_.begin_step(std::exchange(is_first_step_, false),
+                               selector_.resources_.costs.pass(1, static_cast<int>(n_text)));
     const bool is_stale = !selector_.has_window(tokens_) || n_text > tokens_.end + kSameWindow;
     if (is_published(selector_.options_) || is_stale) {
       tokens_ = {.request = tokens_.request, .end = n_text};

@@ -15,9 +15,10 @@ class TimeShare {
   explicit TimeShare(double share) : share_(share) {}
 
   // A request begins a step; the time since the one before it counts, once for all requests that make
-  // it together. What reading a prompt took, before a request's first step, is none of this.
-  void begin_step(bool is_first) {
-    if (!is_first && last_) all_seconds_ += std::min(last_->seconds(), kLongestStep);
+  // it together. What reading prompts takes, before a request's first step or beside others' steps, is
+  // none of this: `pass_seconds` is what a pass of one row takes.
+  void begin_step(bool is_first, double pass_seconds) {
+    if (!is_first && last_) all_seconds_ += std::min(last_->seconds(), kLongestStep * pass_seconds);
     last_.emplace();
     ++n_steps_;
   }
@@ -30,8 +31,8 @@ class TimeShare {
   void use(double seconds) { used_seconds_ += seconds; }
 
  private:
-  // Longer between two steps, and no request ran.
-  static constexpr double kLongestStep = 5.0;
+  // In passes of one row. Longer between two steps, and prompts were read, or no request ran.
+  static constexpr double kLongestStep = 8;
 
   double share_;
   std::optional<Stopwatch> last_;  // since the last step of any request

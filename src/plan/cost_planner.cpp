@@ -57,7 +57,8 @@ void CostPlanner::plan_within(std::span<const PlanJob> jobs, const PassLoad& loa
   double speed = load.n_decoding - static_cast<double>(jobs.size());
   for (const PlanJob& job : jobs) {
     worth_.plain_seconds += costs_.attention(1, job.request->n_context());
-    speed += job.request->speed.speedup(usual_speed_.speedup(1));
+    // Text without drafts is always to be had.
+    speed += std::max(1.0, job.request->speed.speedup(usual_speed_.speedup(1)));
   }
   worth_.tokens_per_second = speed / worth_.plain_seconds;
   for (const PlanJob& job : jobs) {

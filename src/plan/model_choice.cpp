@@ -59,7 +59,7 @@ class ModelChoice::ChainRule final : public RequestStoppingRule {
   bool goes_on(const DraftedToken& token) override {
     join(token);
     choice_.acceptance_.estimate(request_.proposed.tree, request_.acceptance, request_.chances);
-    return is_trial_ || choice_.gain_of(offer_, request_, worth_, kFewTokens) > 0;
+    return is_trial_ || choice_.gain_of(offer_, request_, worth_, token.n_sharing, kFewTokens) > 0;
   }
 
   bool compares() const { return request_.request().compares_distributions(); }
@@ -114,12 +114,18 @@ ModelChoice::~ModelChoice() = default;
 
 void ModelChoice::draft(std::span<const PlanJob> jobs, const PassWorth& worth) {
   rules_.clear();
-  std::vector<std::vector<ModelDraftJob>> wanted(drafters_.models.size());
+  std::vector<std::optional<Offer>> offers;
   for (const PlanJob& job : jobs) {
+    job.request->drafted.clear();
+    job.request->proposed.spine.clear();
+    offers.push_back(best_offer(*job.request, worth));
+  }
+  withdraw(jobs, offers, worth);
+  std::vector<std::vector<ModelDraftJob>> wanted(drafters_.models.size());
+  for (size_t i = 0; i < jobs.size(); ++i) {
+    const PlanJob& job = jobs[i];
     RequestPlan& request = *job.request;
-    request.drafted.clear();
-    request.proposed.spine.clear();
-    const auto offer = best_offer(request, worth);
+    const auto& offer = offers[i];
     if (!offer) continue;
     rules_.push_back(std::make_unique<ChainRule>(*this, request, *offer, worth, offer->is_trial));
     DraftLimits limits = job.limits;
@@ -147,10 +153,7 @@ std::optional<ModelChoice::Offer> ModelChoice::best_offer(RequestPlan& request, 
     auto plan = request.models[model]->plan();
     if (!plan) continue;
     Offer offer{.model = model, .plan = std::move(*plan)};
-    offer.token_seconds =
-        drafters_.models[model]->token_seconds(offer.plan, request.n_context(), worth.n_requests) /
-        worth.n_requests;
-    offer.gain = gain_of(offer, request, worth, kMostTokens);
+    offer.gain = gain_of(offer, request, worth, worth.n_requests, kMostTokens);
     request.promises[model].gain += std::max(0.0, offer.gain);
     ++request.promises[model].n_steps;
     if (offer.gain > 0 && may_read(offer, request, worth)) {
@@ -164,10 +167,31 @@ std::optional<ModelChoice::Offer> ModelChoice::best_offer(RequestPlan& request, 
   return best ? std::move(best) : std::move(trial);
 }
 
-// In tokens: what drafting on brings beside what texts propose, less what it costs. Where several
-// requests share the pass, all of them are thought to draft alike.
+// An offer supposes that all requests draft. Where fewer do, their passes cost each of them more.
+void ModelChoice::withdraw(std::span<const PlanJob> jobs, std::span<std::optional<Offer>> offers,
+                           const PassWorth& worth) const {
+  for (bool is_settled = false; !is_settled;) {
+    is_settled = true;
+    for (size_t i = 0; i < jobs.size(); ++i) {
+      std::optional<Offer>& offer = offers[i];
+      if (!offer || offer->is_trial) continue;
+      const auto shares = [&](const std::optional<Offer>& other) {
+        return other && other->model == offer->model && other->plan.layers == offer->plan.layers;
+      };
+      const auto n_sharing = static_cast<int>(std::ranges::count_if(offers, shares));
+      if (n_sharing == worth.n_requests) continue;
+      if (gain_of(*offer, *jobs[i].request, worth, n_sharing, kMostTokens) > 0) continue;
+      offer.reset();
+      is_settled = false;
+    }
+  }
+}
+
+// In tokens: what drafting on brings beside what texts propose, less what it costs. The passes that
+// draft are shared by `n_sharing` requests; the one that verifies by all, which are thought to have
+// drafted alike.
 double ModelChoice::gain_of(const Offer& offer, const RequestPlan& request, const PassWorth& worth,
-                            int n_most, Beside beside) const {
+                            int n_sharing, int n_most, Beside beside) const {
   const ProposedTree& proposed = request.proposed;
   const bool is_begun = !proposed.spine.empty();
   const int32_t end = is_begun ? proposed.spine.back() : kRoot;
@@ -179,7 +203,10 @@ double ModelChoice::gain_of(const Offer& offer, const RequestPlan& request, cons
   const double price = (is_begun ? 1 : kStartMargin) * worth.tokens_per_second;
   std::array<double, kMostLevels + 1> costs;
   for (size_t n = 0; n < costs.size(); ++n) costs[n] = price * pass_seconds(depth + static_cast<int>(n));
-  const ChainPrices prices{.token = price * offer.token_seconds, .rows = row_prices(costs)};
+  const double token_seconds =
+      drafters_.models[offer.model]->token_seconds(offer.plan, request.n_context(), n_sharing) /
+      n_sharing;
+  const ChainPrices prices{.token = price * token_seconds, .rows = row_prices(costs)};
   TextLevels texts;
   if (beside == Beside::kTexts) add_levels(proposed, request.chances, end, prices.rows, texts);
   const DraftedBehind behind =
@@ -206,7 +233,7 @@ bool ModelChoice::may_read(const Offer& offer, const RequestPlan& request,
 // Where something else is better now, or reading is not worth it any more, nothing is to be learnt
 // about a model's drafts.
 bool ModelChoice::may_try(const Offer& offer, const RequestPlan& request, const PassWorth& worth) {
-  if (gain_of(offer, request, worth, kMostTokens, Beside::kNothing) > 0) return false;
+  if (gain_of(offer, request, worth, worth.n_requests, kMostTokens, Beside::kNothing) > 0) return false;
   Trials& trials = trials_[offer.model];
   if (trials.pause == 0) trials.pause = kFirstPause;
   trials.refused_seconds += worth.plain_seconds / worth.n_requests;

@@ -46,9 +46,8 @@ class ModelChoice {
   struct Offer {
     size_t model = 0;
     DraftPlan plan;
-    double token_seconds = 0;  // of each request, if all draft
-    double gain = 0;           // tokens, less what the time it takes is worth
-    bool is_trial = false;     // to see what its drafts are worth
+    double gain = 0;        // tokens, less what the time it takes is worth
+    bool is_trial = false;  // to see what its drafts are worth
   };
   // When a model that does not pay is tried again.
   struct Trials {
@@ -57,9 +56,11 @@ class ModelChoice {
     int pause = 0;               // refusals before the next try
   };
   std::optional<Offer> best_offer(RequestPlan& request, const PassWorth& worth);
+  void withdraw(std::span<const PlanJob> jobs, std::span<std::optional<Offer>> offers,
+                const PassWorth& worth) const;
   enum class Beside { kTexts, kNothing };
-  double gain_of(const Offer& offer, const RequestPlan& request, const PassWorth& worth, int n_most,
-                 Beside beside = Beside::kTexts) const;
+  double gain_of(const Offer& offer, const RequestPlan& request, const PassWorth& worth, int n_sharing,
+                 int n_most, Beside beside = Beside::kTexts) const;
   bool may_read(const Offer& offer, const RequestPlan& request, const PassWorth& worth) const;
   bool may_try(const Offer& offer, const RequestPlan& request, const PassWorth& worth);
 

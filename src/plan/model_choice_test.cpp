@@ -116,6 +116,29 @@ TEST_F(ModelChoiceTest, ItIsNotReadForTheLastFewTokens) {
   EXPECT_FALSE(plan(*planning, *request).empty());
 }
 
+// A pass of the draft model is worth it for two requests, and not for one while the other waits.
+TEST_F(ModelChoiceTest, PassesThatFewRequestsShareMustPayForThemselves) {
+  draft_->costs = std::make_unique<PassCosts>(
+      Calibration{.curve = CostCurve({{.n_rows = 1, .seconds = 12, .seconds_per_token = 0},
+                                      {.n_rows = 64, .seconds = 12, .seconds_per_token = 0}}),
+                  .blocks = {}},
+      PassCosts::Known::kGiven);
+  const auto planning = planner();
+  show(*planning, true);
+  const WrittenText other_text = text_behind(4);
+  const auto one = planning->begin(short_text_), other = planning->begin(other_text);
+  std::array<DraftTree, 2> trees;
+  const DraftLimits limits{.max_nodes = 30, .max_depth = 12};
+  const std::array jobs{PlanJob{.request = one.get(), .limits = limits, .tree = &trees[0]},
+                        PlanJob{.request = other.get(), .limits = limits, .tree = &trees[1]}};
+  const PassLoad load{.n_decoding = 2, .n_prompt_rows = 0};
+  planning->plan(jobs, load);
+  EXPECT_GT(one->drafted.size(), 1);
+  EXPECT_GT(other->drafted.size(), 1);
+  planning->plan(std::span(jobs).first(1), load);
+  EXPECT_TRUE(one->drafted.empty()) << "nobody drafts beside it";
+}
+
 // What texts propose already a model need not draft.
 TEST_F(ModelChoiceTest, CountsWhatItAddsToTexts) {
   Script script;

@@ -25,8 +25,9 @@ struct DraftedToken {
   SoftmaxSums sums;  // of them
   TokenId token;
   double probability;
-  int depth;     // 1: the first of its draft
-  int n_answer;  // tokens of the answer before this one, those of the draft included
+  int depth;          // 1: the first of its draft
+  int n_answer;       // tokens of the answer before this one, those of the draft included
+  int n_sharing = 1;  // drafts that the pass behind it is for, if all go on
   // What the model puts there, where the caller knew the answer beforehand: in benchmarks.
   std::optional<TokenId> known = std::nullopt;
 };

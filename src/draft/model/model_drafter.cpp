@@ -116,6 +116,8 @@ class ChainGrower {
       if (pass_.rows.size() + chain.next.size() <= max_rows) add_rows(chain);
     }
     if (pass_.rows.empty()) return;
+    n_sharing_ = static_cast<int>(
+        std::ranges::count_if(chains_, [](const Chain& chain) { return chain.n_rows > 0; }));
     const Stopwatch watch;
     const PassResult& result = executor_.forward(pass_);
     const double seconds = watch.seconds();
@@ -245,7 +247,8 @@ class ChainGrower {
                          .token = token,
                          .probability = probability,
                          .depth = depth,
-                         .n_answer = n_answer};
+                         .n_answer = n_answer,
+                         .n_sharing = n_sharing_};
     if (static_cast<size_t>(n_answer) < known.size())
       drafted.known = known[static_cast<size_t>(n_answer)];
     chain.is_complete = ends(chain, drafted);
@@ -293,6 +296,7 @@ class ChainGrower {
   const StoppingRule* stopping_;
 
   std::vector<Chain> chains_;
+  int n_sharing_ = 0;  // of them, the pass
   // Reused from draft to draft.
   Pass pass_;
   std::vector<int32_t> path_;  // of a hint
