@@ -24,7 +24,7 @@ class ConnectionLost : public std::runtime_error {
 
 struct HttpOptions {
   std::chrono::milliseconds timeout{30000};  // without a byte
-  bool verifies = true;                      // as in HttpRequest
+  bool verifies = true;                      // as in OutgoingRequest
   // Called some times a second; what it throws ends the request.
   std::function<void()> on_wait = [] {};
 };

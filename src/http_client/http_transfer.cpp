@@ -28,7 +28,7 @@ bool is_this_machine(const std::string& host) {
 
 class HttpTransfer::Impl {
  public:
-  Impl(const HttpRequest& request, std::function<void(std::string_view)> on_body)
+  Impl(const OutgoingRequest& request, std::function<void(std::string_view)> on_body)
       : on_body_(std::move(on_body)), json_(request.json.value_or("")) {
     start_curl();
     easy_.reset(curl_easy_init());
@@ -113,7 +113,7 @@ class HttpTransfer::Impl {
     if (result != CURLE_OK) fail(ErrorCode::kIo, "libcurl: {}", curl_easy_strerror(result));
   }
 
-  void address(const HttpRequest& request) {
+  void address(const OutgoingRequest& request) {
     set(CURLOPT_URL, request.url.text().c_str());
     set(CURLOPT_PATH_AS_IS, 1L);
     set(CURLOPT_PROTOCOLS_STR, "http,https");
@@ -122,7 +122,7 @@ class HttpTransfer::Impl {
     if (is_this_machine(request.url.host)) set(CURLOPT_NOPROXY, "*");
   }
 
-  void trust(const HttpRequest& request) {
+  void trust(const OutgoingRequest& request) {
     set(CURLOPT_SSL_VERIFYPEER, request.verifies ? 1L : 0L);
     set(CURLOPT_SSL_VERIFYHOST, request.verifies ? 2L : 0L);
     // As other programs that use OpenSSL.
@@ -160,7 +160,7 @@ class HttpTransfer::Impl {
   std::exception_ptr thrown_;
 };
 
-HttpTransfer::HttpTransfer(const HttpRequest& request, std::function<void(std::string_view)> on_body)
+HttpTransfer::HttpTransfer(const OutgoingRequest& request, std::function<void(std::string_view)> on_body)
     : impl_(std::make_unique<Impl>(request, std::move(on_body))) {}
 
 HttpTransfer::~HttpTransfer() = default;

@@ -25,7 +25,7 @@ namespace forerun {
 
 using HttpHeaders = std::vector<std::pair<std::string, std::string>>;
 
-struct HttpRequest {
+struct OutgoingRequest {
   Url url;
   HttpHeaders headers = {};
   std::optional<std::string> json = {};      // sent by POST; without it the request is a GET
@@ -37,7 +37,7 @@ class HttpTransfer {
  public:
   // Pieces of the body come as they arrive, while HttpTransfers runs. What `on_body` throws ends the
   // transfer, and is thrown to whoever runs it.
-  HttpTransfer(const HttpRequest& request, std::function<void(std::string_view piece)> on_body);
+  HttpTransfer(const OutgoingRequest& request, std::function<void(std::string_view piece)> on_body);
   ~HttpTransfer();
 
   bool has_head() const;                              // status and headers are known

@@ -16,9 +16,9 @@ constexpr const char* kHost = "127.0.0.1";
 std::optional<HttpAnswer> ask(int port, const std::string& path, std::optional<std::string> json,
                               int timeout_s) {
   HttpAnswer answer;
-  const HttpRequest request{.url = parse_url(fmt::format("http://{}:{}{}", kHost, port, path)),
-                            .json = std::move(json),
-                            .timeout = std::chrono::seconds(timeout_s)};
+  const OutgoingRequest request{.url = parse_url(fmt::format("http://{}:{}{}", kHost, port, path)),
+                                .json = std::move(json),
+                                .timeout = std::chrono::seconds(timeout_s)};
   HttpTransfer transfer(request, [&](std::string_view piece) { answer.body += piece; });
   HttpTransfers transfers;
   transfers.add(transfer);

@@ -82,7 +82,7 @@ class EventReader {
 // One request, from when it is sent.
 class Question {
  public:
-  Question(const HttpRequest& request, AnswerTimes& times)
+  Question(const OutgoingRequest& request, AnswerTimes& times)
       : times_(times),
         events_(times),
         transfer_(request, [this](std::string_view piece) { events_.add(piece); }) {}
@@ -158,7 +158,7 @@ class Load {
   }
 
   const LoadOptions& options_;
-  HttpRequest request_;  // each with a body of its own
+  OutgoingRequest request_;  // each with a body of its own
   std::mt19937_64 random_;
   std::exponential_distribution<double> between_arrivals_{options_.rate > 0 ? options_.rate : 1};
   Clock::time_point next_arrival_;

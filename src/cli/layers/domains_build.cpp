@@ -28,7 +28,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-struct BuildOptions {
+struct DomainsBuildOptions {
   ModelOptions model;
   DomainSources sources;
   std::string vector = "mean";
@@ -41,7 +41,7 @@ struct BuildOptions {
 
 // Room for the longest prompt, and for the longest texts of a domain that are searched on
 // together.
-int cells_for(const std::vector<DomainPrompts>& domains, const BuildOptions& options) {
+int cells_for(const std::vector<DomainPrompts>& domains, const DomainsBuildOptions& options) {
   constexpr size_t kCalibration = 4096;
   size_t n_cells = kCalibration;
   for (const DomainPrompts& domain : domains) {
@@ -76,7 +76,7 @@ void read_states(Executor& executor, std::vector<DomainPrompts>& domains) {
 using RoutingChecks = std::map<PromptVector, RoutingCheck>;
 
 RoutingChecks check_vectors(const std::vector<DomainPrompts>& domains, int n_embd,
-                            const BuildOptions& options) {
+                            const DomainsBuildOptions& options) {
   RoutingChecks checks;
   for (const PromptVector kind : {PromptVector::kMean, PromptVector::kLast}) {
     std::vector<DomainVectors> vectors;
@@ -168,7 +168,7 @@ Json built_json(const DomainFile& file, const std::vector<DomainPrompts>& prompt
   return {{"vector", to_string(file.vector)}, {"least_cosine", file.least_cosine}, {"domains", list}};
 }
 
-void build(const BuildOptions& options) {
+void build_domains(const DomainsBuildOptions& options) {
   check_output(options.output);
   const std::vector<BenchPrompt> prompts = read_all_prompts(options.sources);
   const int n_found = n_domains_to_find(prompts, options.sources);
@@ -227,7 +227,7 @@ void build(const BuildOptions& options) {
 }  // namespace
 
 void add_domains_build_command(CLI::App& domains) {
-  auto options = std::make_shared<BuildOptions>();
+  auto options = std::make_shared<DomainsBuildOptions>();
   CLI::App* command = domains.add_subcommand(
       "build", "Make domains: what their prompts are like, and which layers to draft them with");
   command
@@ -259,7 +259,7 @@ void add_domains_build_command(CLI::App& domains) {
   add_layer_search_options(*command, options->search);
   command->add_flag("--json", options->json, "Print one JSON object");
   add_model_options(*command, options->model);
-  command->callback([options] { build(*options); });
+  command->callback([options] { build_domains(*options); });
 }
 
 }  // namespace forerun

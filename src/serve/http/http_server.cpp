@@ -19,7 +19,7 @@ using asio::ip::tcp;
 using boost::system::error_code;
 
 // How long it waits for files to be free when there are none for another connection.
-constexpr std::chrono::milliseconds kPause{50};
+constexpr std::chrono::milliseconds kAcceptPause{50};
 
 asio::awaitable<void> serve_tls(TlsStream stream, const ConnectionOptions& options,
                                 ConnectionsState& state, const HttpHandler& handler) {
@@ -85,7 +85,7 @@ void HttpServer::drain() {
 asio::awaitable<void> HttpServer::stop_when_done() {
   asio::steady_timer pause(context_);
   while (state_.n_answers > 0) {
-    pause.expires_after(kPause);
+    pause.expires_after(kAcceptPause);
     co_await pause.async_wait(asio::use_awaitable);
   }
   stop();
@@ -99,7 +99,7 @@ asio::awaitable<void> HttpServer::accept() {
     if (!error) {
       serve(std::move(socket));
     } else if (acceptor_.is_open()) {
-      asio::steady_timer pause(context_, kPause);
+      asio::steady_timer pause(context_, kAcceptPause);
       co_await pause.async_wait(asio::redirect_error(asio::use_awaitable, error));
     }
   }
