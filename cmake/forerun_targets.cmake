@@ -39,7 +39,7 @@ endif()
 # TESTS are unit tests: no weights, a few seconds. They become one program,
 # <folder>_test, whose cases CTest lists under the label `unit`, or, where results may depend
 # on how it is compiled (ARITHMETIC), under `arithmetic-unit`: `ctest -L unit` runs both.
-# STATISTICS are tests that draw or search so much that they run in the optimised build alone, as
+# STATISTICS are tests that draw, search or kill so much that they run in the optimised build alone, as
 # <folder>_statistics_test; what they call is called in TESTS too.
 function(forerun_library name)
   cmake_parse_arguments(arg "ARITHMETIC" "" "SOURCES;DEPENDS;TESTS;STATISTICS" ${ARGN})
@@ -76,8 +76,11 @@ function(forerun_test name)
   add_executable(${name} ${arg_SOURCES})
   target_link_libraries(${name} PRIVATE forerun_options ${arg_DEPENDS} GTest::gtest GTest::gmock GTest::gtest_main)
   target_include_directories(${name} PRIVATE "${PROJECT_SOURCE_DIR}/tests")
-  # What is tested is optimised; the tests themselves compile in half the time without.
-  target_compile_options(${name} PRIVATE -O0)
+  # What is tested is optimised; the tests themselves compile in half the time without, unless they
+  # compute much themselves.
+  if(NOT arg_LABEL STREQUAL statistics)
+    target_compile_options(${name} PRIVATE -O0)
+  endif()
   if(arg_LABEL MATCHES unit)
     add_dependencies(unit_tests ${name})
   endif()

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # test.sh FOLDER: builds and runs every test. Unit tests run with AddressSanitizer and
 # UndefinedBehaviorSanitizer, in a build of their own beside the release build; whole models, the
-# program, and the unit tests of arithmetic and statistics in the optimised build. (Another folder than the release
-# build's: all tests in that.) The models must be there.
+# program, and the unit tests of arithmetic and statistics in the optimised build. (Another folder than
+# the release build's: all tests in that.) The models must be there.
 set -euo pipefail
 
 scripts=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
