@@ -90,12 +90,17 @@ struct Parts {
   bool of_groups = false;  // a part is the sum of a group of runs, else of a run
 };
 
-// Rows of activations as products read them: F16 in an order of the tensor cores, in blocks of 32
-// inputs. `padded_rows`: see padded().
+// Rows of activations as products read them: F16, in blocks of 32 inputs, [row][32]. The four eights of
+// a row change places with its number, so that the tensor cores, which fetch an eight of eight rows at
+// once, find these in different banks of shared memory. It is the order that Hopper calls a swizzle of
+// 64 bytes. `padded_rows`: see padded().
 constexpr int kOperandBlock = 32;
+__host__ __device__ inline int operand_eight(int eight, int row) {
+  return eight ^ row / 2 % 4;
+}
 __host__ __device__ inline int64_t operand_index(int64_t k, int row, int padded_rows) {
-  // A lane's operand, 16 bytes: for t = 0..3 and p = 0..3 the inputs 8 p + 2 t and the next.
-  return (k / 32 * padded_rows + row) * 32 + k % 8 / 2 * 8 + k % 32 / 8 * 2 + k % 2;
+  const int eight = operand_eight(static_cast<int>(k % 32 / 8), row);
+  return (k / 32 * padded_rows + row) * 32 + eight * 8 + k % 8;
 }
 constexpr int kMaxRows = 64;  // of one operand
 // Rows that an operand has room for, of which the first n count; those beyond may be anything. Of more

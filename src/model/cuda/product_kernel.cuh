@@ -102,10 +102,11 @@ template <typename W, int NT>
 __device__ __forceinline__ void multiply_stage(const std::byte* stage, float (&sums)[W::kTiles][NT][4],
                                                int warp, int lane) {
   constexpr int kUnroll = NT <= 2 ? W::kBlocks : 1;  // with many columns one block is work enough
-  const uint4* x = as<uint4>(stage + W::kStageBytes);
+  constexpr int kXBytes = NT * 8 * kOperandBlock * 2;  // of a block
+  const std::byte* x = stage + W::kStageBytes;
 #pragma unroll kUnroll
   for (int block = 0; block < W::kBlocks; ++block) {
-    multiply_block<W, NT == 8 && W::kNeedsManyRegisters>(stage, block, x + block * NT * 32, sums,
+    multiply_block<W, NT == 8 && W::kNeedsManyRegisters>(stage, block, x + block * kXBytes, sums,
                                                          warp * W::kTiles, lane);
   }
 }

@@ -239,8 +239,8 @@ __device__ __forceinline__ void multiply_group(const WideWork& work, std::byte* 
       ptx::barrier_wait(&barriers.x_full[x_slot.index], x_slot.parity);
       multiply_block<W, Shape::kKeepsApart>(
           rings.weights_at(weight_slot.index), block,
-          as<uint4>(rings.x_at(x_slot.index)) + Shape::first_column() * 32, sums, Shape::first_tile(),
-          lane);
+          rings.x_at(x_slot.index) + Shape::first_column() * (8 * kOperandBlock * 2), sums,
+          Shape::first_tile(), lane);
       __syncwarp();
       if (lane == 0) ptx::barrier_arrive(&barriers.x_done[x_slot.index]);
       if (threadIdx.x == 0) rings.refill(i);

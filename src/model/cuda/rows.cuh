@@ -23,9 +23,10 @@ __device__ __forceinline__ void store_four(float* x, int i, int n, float4 v) {
   if (i + 2 < n) x[i + 2] = v.z;
   if (i + 3 < n) x[i + 3] = v.w;
 }
+// Four neighbours of an operand lie side by side.
 __device__ __forceinline__ void store_operand(const Operand& x, int row, int i, float4 v) {
-  *reinterpret_cast<__half2*>(x.data + x.index(i, row)) = saturated_halves(v.x, v.y);
-  *reinterpret_cast<__half2*>(x.data + x.index(i + 2, row)) = saturated_halves(v.z, v.w);
+  const __half2 four[2] = {saturated_halves(v.x, v.y), saturated_halves(v.z, v.w)};
+  *reinterpret_cast<uint2*>(x.data + x.index(i, row)) = *reinterpret_cast<const uint2*>(four);
 }
 
 __device__ __forceinline__ float4 product_of(float4 a, float4 b) {

@@ -7,7 +7,7 @@
 //   kFileBlock, kFileBytes        weights of a block in the file, and its bytes
 //   unpack(stage, block, first_tile, m, lane, a)  weights of tile first_tile + m (first_tile is even)
 //   scales(stage, block, tile, g)                 what belongs to them: Scales
-//   columns(x)                    a lane's operand, 8 rows of x, as add() wants it
+//   columns(x)                    a lane's operand, 8 rows of x, as add() wants it: x is its pairs
 //   add(a, scales, columns, sums) adds the product of a block to the sums of a tile
 //   kNeedsManyRegisters           for what is neither operands nor sums
 //   pack(file_block, part, place) the 32 weights that are number `part` of a file's block, for one lane
@@ -22,6 +22,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "model/cuda/product.h"
 #include "model/cuda/ptx.cuh"
 
 namespace forerun::cuda {
@@ -208,12 +209,20 @@ struct ScaledSums {
   }
 };
 
+// The pairs 0..3 of a lane of a block of 8 rows of x: inputs 8p + 2t and the next of row g.
+__device__ __forceinline__ uint4 load_pairs(const std::byte* x, int nt, int lane) {
+  const int row = lane % 8, eight = operand_eight(lane / 8, row);  // that it addresses
+  uint32_t pairs[4];
+  ptx::load_matrices(pairs, x + (nt * 8 + row) * (kOperandBlock * 2) + eight * 16);
+  return make_uint4(pairs[0], pairs[1], pairs[2], pairs[3]);
+}
+
 // The product of a block of 32 inputs, added to the sums of kTiles tiles from first_tile (even) on, for
 // NT times 8 rows of x, which begin at `x`. kKeepsApart: a fence keeps the compiler from beginning
 // several columns at once, for which it may run out of registers. In all kernels, and with any kTiles
 // and NT, a sum is made of the same operations in the same order.
 template <typename W, bool kKeepsApart, int kTiles, int NT>
-__device__ __forceinline__ void multiply_block(const std::byte* stage, int block, const uint4* x,
+__device__ __forceinline__ void multiply_block(const std::byte* stage, int block, const std::byte* x,
                                                float (&sums)[kTiles][NT][4], int first_tile, int lane) {
   static_assert(kTiles % 2 == 0);
   BlockOperand a[kTiles];
@@ -226,7 +235,7 @@ __device__ __forceinline__ void multiply_block(const std::byte* stage, int block
 #pragma unroll
   for (int nt = 0; nt < NT; ++nt) {
     if (kKeepsApart) __syncwarp();
-    const auto columns = W::columns(x[nt * 32 + lane]);
+    const auto columns = W::columns(load_pairs(x, nt, lane));
 #pragma unroll
     for (int m = 0; m < kTiles; ++m) W::add(a[m], scales[m], columns, sums[m][nt]);
   }
