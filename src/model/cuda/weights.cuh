@@ -4,6 +4,7 @@
 // says how a stage lies in memory, how a warp multiplies its share of it, and how rows of a file become
 // stages:
 //   kTiles, kDepth and what follows from them (StageShape), kWideTiles; kStageBytes
+//   kWarpgroups, kHasMins         see Warpgroups, ScaledSums
 //   kFileBlock, kFileBytes        weights of a block in the file, and its bytes
 //   unpack(stage, block, first_tile, m, lane, a)  weights of tile first_tile + m (first_tile is even)
 //   scales(stage, block, tile, g)                 what belongs to them: Scales
@@ -30,11 +31,15 @@ namespace forerun::cuda {
 constexpr int kWarps = 8;
 constexpr int kThreads = 32 * kWarps;
 
+// How warpgroups multiply a type with many rows: not at all, with products added to the sums as they
+// are, or with products of blocks.
+enum class Warpgroups { kNone, kSums, kBlocks };
+
 // With few rows each of the warps takes kTiles tiles of 16 outputs, over all inputs of the stage.
 template <int kTilesOfWarp, int kInputs>
 struct StageShape {
   static constexpr int kTiles = kTilesOfWarp, kDepth = kInputs;
-  static constexpr int kWideTiles = 2;  // of a warp, with many rows
+  static constexpr int kWideTiles = 2;  // of a warp, with many rows, if it is by itself
   static constexpr int kAllTiles = kTiles * kWarps, kOutputs = 16 * kAllTiles, kBlocks = kDepth / 32;
 };
 
@@ -174,6 +179,9 @@ struct BlockScales {
 template <int kScales, bool kHasMin>
 struct ScaledSums {
   static constexpr bool kNeedsManyRegisters = kHasMin || kScales == 2;
+  static constexpr bool kHasMins = kHasMin;
+  static constexpr bool kSixteens = kScales == 2;  // have a scale each
+  static constexpr Warpgroups kWarpgroups = Warpgroups::kBlocks;
   using Scales = BlockScales;
   struct Columns {
     uint4 x;
@@ -200,8 +208,6 @@ struct ScaledSums {
     ptx::mma_f16(c, a[1], columns.x.z, columns.x.w);
     add_scaled(c, scales.scale[1], sums);
   }
-
- private:
   static __device__ __forceinline__ void add_scaled(const float (&c)[4], const float (&scale)[2],
                                                     float (&sums)[4]) {
 #pragma unroll

@@ -12,7 +12,7 @@ namespace forerun::cuda {
 struct SixteenBits : StageShape<2, 32> {
   static constexpr int kStageBytes = kOutputs * kDepth * 2;
   static constexpr int kFileBlock = 1, kFileBytes = 2;  // any number of inputs
-  static constexpr bool kNeedsManyRegisters = false;
+  static constexpr bool kNeedsManyRegisters = false, kHasMins = false;
   static constexpr int kWideTiles = 4;  // few registers go to unpacking: enough are left for more sums
   struct Scales {};
 
@@ -20,14 +20,16 @@ struct SixteenBits : StageShape<2, 32> {
                                                   int /*tile*/, int /*g*/) {
     return {};
   }
+  // An operand of the tensor cores: 16 inputs.
+  static __device__ __forceinline__ void load(const std::byte* stage, int block, int tile, int half,
+                                              int lane, uint32_t (&a)[4]) {
+    const uint4 v = as<uint4>(stage)[((block * kAllTiles + tile) * 2 + half) * 32 + lane];
+    a[0] = v.x, a[1] = v.y, a[2] = v.z, a[3] = v.w;
+  }
   static __device__ __forceinline__ void unpack(const std::byte* stage, int block, int first_tile, int m,
                                                 int lane, BlockOperand& a) {
 #pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      const int tile = first_tile + m;
-      const uint4 v = as<uint4>(stage)[((block * kAllTiles + tile) * 2 + half) * 32 + lane];
-      a[half][0] = v.x, a[half][1] = v.y, a[half][2] = v.z, a[half][3] = v.w;
-    }
+    for (int half = 0; half < 2; ++half) load(stage, block, first_tile + m, half, lane, a[half]);
   }
   // `n` of the block's inputs exist.
   static __device__ void pack(const uint16_t* from, int n, const Place& to) {
@@ -41,6 +43,7 @@ struct SixteenBits : StageShape<2, 32> {
 };
 
 struct F16 : SixteenBits {
+  static constexpr Warpgroups kWarpgroups = Warpgroups::kSums;
   using Columns = uint4;
   static __device__ __forceinline__ Columns columns(const uint4& x) { return x; }
   static __device__ __forceinline__ void add(const BlockOperand& a, Scales, const Columns& x,
@@ -53,6 +56,7 @@ struct F16 : SixteenBits {
 // x is F16 and weights are not in its range, so both go through the tensor cores as BF16: x as the sum
 // of two, which is exact, since 11 bits are the first 8 and the other 3.
 struct BF16 : SixteenBits {
+  static constexpr Warpgroups kWarpgroups = Warpgroups::kNone;
   struct Columns {
     uint4 high, low;
   };
