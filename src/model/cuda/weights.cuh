@@ -178,7 +178,7 @@ struct BlockScales {
 // block, which is a product with ones: it is then in the lanes that need it.
 template <int kScales, bool kHasMin>
 struct ScaledSums {
-  static constexpr bool kNeedsManyRegisters = kHasMin || kScales == 2;
+  static constexpr bool kNeedsManyRegisters = true;
   static constexpr bool kHasMins = kHasMin;
   static constexpr bool kSixteens = kScales == 2;  // have a scale each
   static constexpr Warpgroups kWarpgroups = Warpgroups::kBlocks;
