@@ -159,14 +159,17 @@ Calibration calibrated(Executor& executor, const CalibrationOptions& options) {
 
 PassCosts known_costs(Executor& executor) {
   const CostKey key = CostKey::of(executor);
-  if (auto kept = load_costs(calibration_folder(), key)) return PassCosts(std::move(*kept));
+  const auto n_computed = [&executor](int n_rows) { return executor.n_computed(n_rows); };
+  if (auto kept = load_costs(calibration_folder(), key)) {
+    return PassCosts(std::move(*kept), PassCosts::Known::kMeasured, n_computed);
+  }
   Calibration guess = guess_costs(executor);
   if (auto similar = load_similar_curve(calibration_folder(), key)) {
     // Blocks have their part of a pass, whatever that takes.
     guess.blocks = guess.blocks.scaled(similar->rows(1) / guess.curve.rows(1));
     guess.curve = std::move(*similar);
   }
-  return PassCosts(std::move(guess), PassCosts::Known::kGuessed);
+  return PassCosts(std::move(guess), PassCosts::Known::kGuessed, n_computed);
 }
 
 void keep_costs(Executor& executor, const PassCosts& costs) {

@@ -35,7 +35,7 @@ std::optional<CostCurve> load_similar_curve(const std::filesystem::path& folder,
 Calibration calibrated(Executor& executor, const CalibrationOptions& options = {});
 
 // What was measured or learnt in earlier runs; else what other models took on this machine, for this
-// one's size; else a guess.
+// one's size; else a guess. The executor outlives it.
 PassCosts known_costs(Executor& executor);
 
 // Keeps what was learnt, if enough passes were seen and the folder can be written.

@@ -33,9 +33,10 @@ size_t nearest_point(const CostCurve& curve, int n_rows) {
 
 }  // namespace
 
-PassCosts::PassCosts(Calibration first, Known known)
+PassCosts::PassCosts(Calibration first, Known known, std::function<int(int)> n_computed)
     : first_(std::move(first)),
       known_(known),
+      n_computed_(std::move(n_computed)),
       corrections_(first_.curve.points().size()),
       corrected_(first_.curve),
       blocks_(first_.blocks) {
@@ -65,7 +66,7 @@ void PassCosts::observe(const SeenPass& seen) {
   const double of_rows = rows(seen.n_rows);
   const double of_attention = attention(n_each, seen.n_context);
   const double expected = of_rows + of_attention;
-  const size_t at = nearest_point(first_.curve, std::min(seen.n_rows, n_most));
+  const size_t at = nearest_point(first_.curve, std::min(n_computed(seen.n_rows), n_most));
   Correction& correction = corrections_[at];
   const bool is_first = n_seen_++ == 0;
   const double error =

@@ -7,6 +7,7 @@
 // Not thread-safe.
 #pragma once
 
+#include <functional>
 #include <vector>
 
 #include "cost/calibration.h"
@@ -32,15 +33,17 @@ class PassCosts {
     kGuessed,
     kGiven,  // passes change nothing: for tests
   };
-  explicit PassCosts(Calibration first, Known known = Known::kMeasured);
+  // `n_computed`: rows that a pass of some number of rows really has, where passes are filled up.
+  explicit PassCosts(Calibration first, Known known = Known::kMeasured,
+                     std::function<int(int n_rows)> n_computed = {});
 
   // Of a pass of `n_rows` rows, all requests together, without context.
-  double rows(int n_rows) const { return corrected_.rows(n_rows); }
+  double rows(int n_rows) const { return corrected_.rows(n_computed(n_rows)); }
   // More for one request with `n_rows` rows of these and `n_context` tokens.
   double attention(int n_rows, int n_context) const { return corrected_.attention(n_rows, n_context); }
   // Of a pass of `n_rows` rows of one request behind `n_context` tokens, or of several such requests.
   double pass(int n_rows, int n_context, int n_requests = 1) const {
-    return corrected_.pass(n_rows, n_context, n_requests);
+    return rows(n_requests * n_rows) + n_requests * attention(n_rows, n_context);
   }
 
   // Of one row, without context.
@@ -66,11 +69,13 @@ class PassCosts {
     double factor = 1;
     double n_seen = 0;  // fading
   };
+  int n_computed(int n_rows) const { return n_computed_ ? n_computed_(n_rows) : n_rows; }
   double smoothed(size_t point) const;
   void correct();
 
   Calibration first_;
   Known known_;
+  std::function<int(int)> n_computed_;   // may be empty
   std::vector<Correction> corrections_;  // per point of the curve
   double attention_factor_ = 1;
   double layers_factor_ = 1;

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cmath>
 #include <random>
 
@@ -28,6 +29,20 @@ TEST(PassCosts, AreWhatIsKnownUntilPassesAreSeen) {
   EXPECT_DOUBLE_EQ(costs.pass(2, 100, 3), 1.75 + 0.6);
   EXPECT_DOUBLE_EQ(costs.attention_block(2, 100), 0.1 + 0.05);
   EXPECT_EQ(costs.n_seen(), 0);
+}
+
+// Where passes are filled up to powers of two, 33 rows take as long as 64, and say nothing of 32.
+TEST(PassCosts, PassesThatAreFilledUpCountAsWhatIsComputed) {
+  const auto filled_up = [](int n) { return static_cast<int>(std::bit_ceil(static_cast<unsigned>(n))); };
+  PassCosts costs(first_costs(), PassCosts::Known::kMeasured, filled_up);
+  EXPECT_DOUBLE_EQ(costs.rows(33), costs.rows(64));
+  EXPECT_LT(costs.rows(32), costs.rows(33));
+  for (int i = 0; i < 200; ++i) {
+    costs.observe({.n_rows = 32, .n_requests = 32, .n_context = 0, .seconds = 2});
+    costs.observe({.n_rows = 34, .n_requests = 32, .n_context = 0, .seconds = 4});
+  }
+  EXPECT_NEAR(costs.rows(32), 2, 0.1);
+  EXPECT_NEAR(costs.rows(34), 4, 0.1);
 }
 
 TEST(PassCosts, PassesCorrectAGuess) {

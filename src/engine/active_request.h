@@ -39,6 +39,8 @@ struct ActiveRequest {
   // Of this pass.
   size_t first_row = 0;
   size_t n_rows = 0;
+  Verdict verdict{};  // on its draft
+  std::exception_ptr verdict_failure{};
 
   // Tokens of the text that must be in the cache before the next one is drawn: all of a prompt,
   // whose last row gives the first token; of a text that goes on all but its last one, which is a

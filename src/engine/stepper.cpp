@@ -268,8 +268,8 @@ void Stepper::add_prompts() {
 void Stepper::forward() {
   const Stopwatch watch;
   const PassResult& result = executor_.forward(rows_.pass());
-  pass_seconds_ = watch.seconds();
-  growth_.begin(result, pass_seconds_);
+  growth_.begin(result, watch.seconds(), active_);
+  pass_seconds_ = watch.seconds();  // drawing tokens included: more rows take more of it
   watch_cost();
 }
 

@@ -46,6 +46,56 @@ void follow(ActiveRequest& active, size_t n) {
 
 }  // namespace
 
+void TextGrowth::begin(const PassResult& result, double seconds,
+                       std::span<const std::unique_ptr<ActiveRequest>> all) {
+  result_ = &result;
+  seconds_ = seconds;
+  n_given_ = 0;
+  verify_all(all);
+}
+
+// Drawing from large vocabularies takes long where a pass does not, so threads that wait for the next
+// pass share it. What follows a grammar stays here: requests may share that.
+void TextGrowth::verify_all(std::span<const std::unique_ptr<ActiveRequest>> all) {
+  verified_.clear();
+  for (const auto& active : all) {
+    if (active->n_rows == 0 || !active->is_decoding()) continue;
+    if (active->request->state().constraint() != nullptr) {
+      verify_one(*active, sampler_scratch_);
+    } else {
+      verified_.push_back(active.get());
+    }
+  }
+  if (verified_.size() == 1) return verify_one(*verified_.front(), sampler_scratch_);
+  if (verified_.empty()) return;
+  thread_scratch_.resize(static_cast<size_t>(executor_.model().device().n_threads()));
+  executor_.model().device().share_out(
+      static_cast<int64_t>(verified_.size()), [&](int thread, Range range) {
+        SamplerScratch& scratch = thread_scratch_[static_cast<size_t>(thread)];
+        for (int64_t i = range.first; i < range.end; ++i)
+          verify_one(*verified_[static_cast<size_t>(i)], scratch);
+      });
+}
+
+void TextGrowth::verify_one(ActiveRequest& active, SamplerScratch& scratch) const {
+  RunningRequest& request = *active.request;
+  const Stopwatch watch;
+  try {
+    verify({.tree = active.tree,
+            .logits =
+                [&](int32_t node) {
+                  return result_->logits(active.first_row + static_cast<size_t>(node + 1));
+                },
+            .sampler = request.sampler(),
+            .state = request.state(),
+            .position = Position{static_cast<int32_t>(request.text().size())}},
+           active.speculation.accept, scratch, active.verdict);
+  } catch (...) {
+    active.verdict_failure = std::current_exception();
+  }
+  request.speculation().sample_ms += watch.ms();
+}
+
 double TextGrowth::take_draft_seconds() {
   return std::exchange(draft_seconds_, 0.0);
 }
@@ -100,13 +150,8 @@ std::optional<StopReason> TextGrowth::after_tree(ActiveRequest& active) {
   const auto logits = [&](int32_t node) {
     return result_->logits(active.first_row + static_cast<size_t>(node + 1));
   };
-  const Position position{static_cast<int32_t>(request.text().size())};
-  verify({.tree = active.tree,
-          .logits = logits,
-          .sampler = request.sampler(),
-          .state = request.state(),
-          .position = position},
-         active.speculation.accept, sampler_scratch_, verdict_);
+  if (active.verdict_failure) std::rethrow_exception(std::exchange(active.verdict_failure, nullptr));
+  Verdict& verdict = active.verdict;
   if (active.plan != nullptr && !active.tree.empty()) {
     active.try_drafting([&] {
       active.plan->observe(
@@ -121,7 +166,7 @@ std::optional<StopReason> TextGrowth::after_tree(ActiveRequest& active) {
   std::optional<StopReason> reason;
   path_.assign(1, nodes[0]);
   int32_t at = kRoot;
-  for (const int32_t node : verdict_.path) {
+  for (const int32_t node : verdict.path) {
     ++n_given;
     reason =
         request.take(active.tree[node].token, logits(at), active.tree[node].source, logprob_scratch_);
@@ -131,10 +176,10 @@ std::optional<StopReason> TextGrowth::after_tree(ActiveRequest& active) {
     if (reason) break;
     at = node;
   }
-  verdict_.path.resize(path_.size() - 1);
+  verdict.path.resize(path_.size() - 1);
   if (!reason) {
     ++n_given;
-    reason = request.take(verdict_.next, logits(at), std::nullopt, logprob_scratch_);
+    reason = request.take(verdict.next, logits(at), std::nullopt, logprob_scratch_);
   }
 
   executor_.cells().commit(active.slot->sequence, path_);
@@ -168,11 +213,11 @@ void TextGrowth::count(ActiveRequest& active) {
     statistics.by_depth[static_cast<size_t>(tree.depth(node) - 1)].add(counts);
   };
   for (int32_t node = 0; node < tree.size(); ++node) add(node, {.n_drafted = 1});
-  for (const int32_t node : verdict_.tested) add(node, {.n_tested = 1});
-  for (const int32_t node : verdict_.path) add(node, {.n_accepted = 1});
+  for (const int32_t node : active.verdict.tested) add(node, {.n_tested = 1});
+  for (const int32_t node : active.verdict.path) add(node, {.n_accepted = 1});
   active.request->count_step({.n_drafted = tree.size(),
-                              .n_tested = static_cast<int64_t>(verdict_.tested.size()),
-                              .n_accepted = static_cast<int64_t>(verdict_.path.size())});
+                              .n_tested = static_cast<int64_t>(active.verdict.tested.size()),
+                              .n_accepted = static_cast<int64_t>(active.verdict.path.size())});
 }
 
 }  // namespace forerun

@@ -25,12 +25,9 @@ class TextGrowth {
   TextGrowth(Executor& executor, const PassRows& rows)
       : executor_(executor), rows_(rows), final_norm_(executor.model()) {}
 
-  // The pass is done, in so many seconds.
-  void begin(const PassResult& result, double seconds) {
-    result_ = &result;
-    seconds_ = seconds;
-    n_given_ = 0;
-  }
+  // The pass is done, in so many seconds. Verifies the drafts of all these, side by side.
+  void begin(const PassResult& result, double seconds,
+             std::span<const std::unique_ptr<ActiveRequest>> all);
   // For each request that had rows of it: why its answer ends here, if it does.
   std::optional<StopReason> grow(ActiveRequest& active);
 
@@ -41,6 +38,8 @@ class TextGrowth {
   double take_draft_seconds();
 
  private:
+  void verify_all(std::span<const std::unique_ptr<ActiveRequest>> all);
+  void verify_one(ActiveRequest& active, SamplerScratch& scratch) const;
   std::optional<StopReason> after_unread(ActiveRequest& active);
   std::optional<StopReason> after_tree(ActiveRequest& active);
   // The vectors of what was read, where they are wanted.
@@ -59,8 +58,9 @@ class TextGrowth {
 
   // Reused from pass to pass.
   std::vector<NodeId> path_;
-  Verdict verdict_;
   SamplerScratch sampler_scratch_;
+  std::vector<ActiveRequest*> verified_;
+  std::vector<SamplerScratch> thread_scratch_;
   LogprobScratch logprob_scratch_;
   std::vector<float> normed_;
 };

@@ -17,6 +17,8 @@ namespace {
 
 // More threads than this only wait for each other, and some systems refuse them.
 constexpr int kMaxThreadsPerCpu = 4;
+// Beside a GPU. More would hardly be quicker, and wait on more CPUs.
+constexpr int kMostHelpers = 8;
 
 bool is_cpu(ggml_backend_dev_t device) {
   return ggml_backend_dev_type(device) == GGML_BACKEND_DEVICE_TYPE_CPU;
@@ -113,6 +115,24 @@ void Device::start_threads(const DeviceOptions& options) {
     cpus_.assign(topology.cpus.begin(), topology.cpus.begin() + n_threads_);
   }
   workers_ = std::make_unique<WorkerPool>(n_threads_, cpus_);
+}
+
+void Device::share_out(int64_t n, const std::function<void(int thread, Range range)>& f) {
+  class Shares final : public CpuOp {
+   public:
+    Shares(int64_t n, const std::function<void(int, Range)>& f) : n_(n), f_(f) {}
+    void run(ggml_tensor* /*dst*/, Worker worker) const override {
+      f_(worker.index, share_of(worker, n_));
+    }
+
+   private:
+    int64_t n_;
+    const std::function<void(int, Range)>& f_;
+  };
+  if (!workers_) workers_ = std::make_unique<WorkerPool>(std::min(n_threads_, kMostHelpers), cpus_);
+  const Shares shares(n, f);
+  const CpuStep step{.op = &shares, .dst = nullptr};
+  workers_->run({&step, 1});
 }
 
 std::vector<DeviceInfo> Device::list() {

@@ -98,6 +98,9 @@ class Device {
   void compute(ggml_cgraph* graph);
   // The same with our own kernels.
   void compute(std::span<const CpuStep> steps) { workers_->run(steps); }
+  // Divides work on n things among threads, the caller among them: f(thread, range), with threads from 0
+  // to less than n_threads(). Not while something is computed.
+  void share_out(int64_t n, const std::function<void(int thread, Range range)>& f);
   // Starts copying to the device; `data` stays untouched until the next compute() returns.
   void upload(ggml_tensor* tensor, std::span<const std::byte> data);
   // A tensor's first `n` floats for the CPU to read: in place where it can, else copied into
@@ -117,7 +120,7 @@ class Device {
   const KernelSet* kernels_ = nullptr;
   std::unique_ptr<GpuKernels> gpu_kernels_;
   std::vector<int> cpus_;
-  std::unique_ptr<WorkerPool> workers_;  // of a CPU
+  std::unique_ptr<WorkerPool> workers_;  // of a CPU, or beside a GPU once there is something to do
   ggml_backend_ptr backend_;
 };
 

@@ -159,13 +159,17 @@ PassGraph& Executor::graph_for(const PassShape& shape) {
   return *graphs_.back().graph;
 }
 
-// The pass with at least min_rows_ rows. Those that fill it up repeat the last: they store
-// the same in the same cell.
-const Pass& Executor::filled_up(const Pass& pass) {
-  const auto n_rows = static_cast<int>(pass.rows.size());
+int Executor::n_computed(int n_rows) const {
   const GpuKernels* gpu = model_->gpu_kernels();
-  const auto min_rows =
-      static_cast<size_t>(gpu == nullptr ? min_rows_ : std::min(gpu->filled_up(n_rows), max_rows_));
+  const int n_filled = gpu == nullptr ? min_rows_ : std::min(gpu->filled_up(n_rows), max_rows_);
+  return std::max(n_rows, n_filled);
+}
+
+// The pass with as many rows as are computed. Those that fill it up repeat the last: they store the same
+// in the same cell.
+const Pass& Executor::filled_up(const Pass& pass) {
+  const GpuKernels* gpu = model_->gpu_kernels();
+  const auto min_rows = static_cast<size_t>(n_computed(static_cast<int>(pass.rows.size())));
   if (pass.rows.empty() || pass.rows.size() >= min_rows) return pass;
   filled_pass_ = pass;
   std::vector<Row>& rows = filled_pass_.rows;

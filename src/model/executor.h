@@ -46,6 +46,8 @@ class Executor {
   KvCells& cells() { return cache_.cells(); }
   int max_rows() const { return max_rows_; }
   int min_rows() const { return min_rows_; }
+  // How many rows a pass of so many really has: passes are filled up where that pays.
+  int n_computed(int n_rows) const;
   // How many tokens behind one at `position` attend to as many cells as it does, masked
   // ones included, when cells are used in the order of positions.
   int n_until_next_span(int position) const { return kv_span(position + 1) - position - 1; }
