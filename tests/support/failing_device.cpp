@@ -24,7 +24,9 @@ void __real__ZN7forerun10WorkerPool3runESt4spanIKNS_7CpuStepELm18446744073709551
     forerun::WorkerPool* pool, Steps steps);
 void __wrap__ZN7forerun10WorkerPool3runESt4spanIKNS_7CpuStepELm18446744073709551615EE(
     forerun::WorkerPool* pool, Steps steps) {
-  if (fail_at > 0 && ++n_passes >= fail_at) {
+  // What threads share besides passes makes no tensor.
+  const bool is_pass = steps.empty() || steps.front().dst != nullptr;
+  if (is_pass && fail_at > 0 && ++n_passes >= fail_at) {
     forerun::fail(forerun::ErrorCode::kUnsupported, "cpu failed to compute: the test wants it");
   }
   __real__ZN7forerun10WorkerPool3runESt4spanIKNS_7CpuStepELm18446744073709551615EE(pool, steps);
