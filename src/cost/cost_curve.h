@@ -45,10 +45,6 @@ class CostCurve {
   double rows(int n_rows) const;
   // More for one request with `n_rows` rows of these and `n_context` tokens.
   double attention(int n_rows, int n_context) const;
-  // Of a pass of `n_rows` rows of one request behind `n_context` tokens, or of several such requests.
-  double pass(int n_rows, int n_context, int n_requests = 1) const {
-    return rows(n_requests * n_rows) + n_requests * attention(n_rows, n_context);
-  }
 
  private:
   // Interpolates `value`; past the last point it grows as fast as the rows.
