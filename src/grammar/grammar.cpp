@@ -1,230 +1,235 @@
 #include "grammar/grammar.h"
 
-#include <llama-grammar.h>
-
 #include <algorithm>
 #include <limits>
-#include <optional>
+#include <regex>
 #include <span>
 #include <string>
-#include <tuple>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "core/error.h"
-#include "gguf/ggml_log.h"
-#include "grammar/grammar_text.h"
+#include "grammar/grammar_place.h"
+#include "grammar/grammar_rules.h"
+#include "grammar/grammar_states.h"
 #include "text/large_stack.h"
 
 namespace forerun {
 namespace {
 
 constexpr float kForbidden = -std::numeric_limits<float>::infinity();
-constexpr size_t kShortText = size_t{16} << 10;
-constexpr size_t kStackBytes = size_t{128} << 20;
 // Characters that are looked ahead at most for what must follow.
 constexpr int kMostForced = 64;
+// Masks of states are kept, as texts come back to them; together some megabytes.
+constexpr size_t kMostMasks = 256;
+// std::regex recurses over every character: see vocabulary.cpp.
+constexpr size_t kMaxBytesOnCallersStack = 1024;
+constexpr size_t kStackPerByte = 1024;
+constexpr size_t kStackBase = size_t{1} << 20;
 
-// The character that must follow; nullopt: there are several, or the text may end.
-std::optional<uint32_t> forced_character(const llama_grammar_stacks& stacks) {
-  std::optional<uint32_t> forced;
-  for (const llama_grammar_stack& stack : stacks) {
-    if (stack.empty()) return std::nullopt;
-    const llama_grammar_element* next = stack.back();
-    const bool is_one = next->type == LLAMA_GRETYPE_CHAR && next[1].type != LLAMA_GRETYPE_CHAR_ALT &&
-                        next[1].type != LLAMA_GRETYPE_CHAR_RNG_UPPER;
-    if (!is_one || forced.value_or(next->value) != next->value) return std::nullopt;
-    forced = next->value;
-  }
-  return forced;
-}
-
-void add_utf8(std::string& text, uint32_t character) {
-  const auto add = [&](uint32_t byte) { text += static_cast<char>(byte); };
-  if (character < 0x80) return add(character);
-  if (character < 0x800) {
-    add(0xC0 | character >> 6);
-  } else {
-    if (character < 0x10000) {
-      add(0xE0 | character >> 12);
-    } else {
-      add(0xF0 | character >> 18);
-      add(0x80 | (character >> 12 & 0x3F));
-    }
-    add(0x80 | (character >> 6 & 0x3F));
-  }
-  add(0x80 | (character & 0x3F));
-}
-
-// What of a libllama grammar changes with the text.
-struct Place {
-  llama_grammar_stacks stacks;  // into the rules, which all places of a grammar share
-  llama_partial_utf8 partial;
-  bool awaits_trigger;
-  std::string trigger_buffer;
-  std::vector<llama_grammar::token_pos> trigger_positions;
+// What a text says before what triggers a lazy grammar.
+struct Waiting {
+  struct Token {
+    TokenId token;
+    size_t first;  // byte of the text
+  };
+  std::string text;
+  std::vector<Token> tokens;
 };
 
-// A libllama grammar that is put to one place or another. Copying one would copy its rules too, and look
-// for every place in them.
-class Machine {
+// All that the places of one request's grammar share.
+class SharedGrammar {
  public:
-  Machine(const Grammar& grammar, const Vocabulary& vocabulary) : vocabulary_(vocabulary) {
-    std::vector<const char*> patterns;
-    for (const std::string& pattern : grammar.trigger_patterns) patterns.push_back(pattern.c_str());
-    std::vector<llama_token> tokens;
-    for (const TokenId token : grammar.trigger_tokens) tokens.push_back(to_int(token));
-    check_grammar_text(grammar.text, vocabulary_);
-    const auto read = [&] {
-      GgmlLogCapture log;
-      try {
-        grammar_.reset(llama_grammar_init_impl(vocabulary_.raw(), grammar.text.c_str(), "root",
-                                               grammar.is_lazy, patterns.data(), patterns.size(),
-                                               tokens.data(), tokens.size()));
-      } catch (const std::exception& error) {
-        fail(ErrorCode::kInvalidArgument, "the grammar makes no sense: {}", error.what());
+  SharedGrammar(const Grammar& grammar, const Vocabulary& vocabulary)
+      : vocabulary_(vocabulary),
+        states_(read_grammar(grammar.text, vocabulary)),
+        trigger_tokens_(grammar.trigger_tokens) {
+    try {
+      for (const std::string& pattern : grammar.trigger_patterns) {
+        trigger_patterns_.push_back({pattern, std::regex(pattern)});
       }
-    };
-    // Rules may refer to each other in one long chain, which is followed by recursion.
-    if (grammar.text.size() > kShortText) {
-      run_on_large_stack(kStackBytes, read);
-    } else {
-      read();
-    }
-    if (grammar_ == nullptr) {
-      fail(ErrorCode::kInvalidArgument,
-           "the grammar cannot be used: it needs a rule \"root\", and none that begins with itself");
+    } catch (const std::regex_error& error) {
+      fail(ErrorCode::kInvalidArgument, "a pattern that triggers the grammar makes no sense: {}",
+           error.what());
     }
   }
 
-  // The grammar at a place; `number` tells places apart.
-  llama_grammar& at(const Place& place, int64_t number) {
-    if (number != current_) {
-      grammar_->stacks = place.stacks;
-      grammar_->partial_utf8 = place.partial;
-      grammar_->awaiting_trigger = place.awaits_trigger;
-      grammar_->trigger_buffer = place.trigger_buffer;
-      grammar_->trigger_buffer_positions = place.trigger_positions;
-      current_ = number;
+  const Vocabulary& vocabulary() const { return vocabulary_; }
+  GrammarStates& states() { return states_; }
+  GrammarPlace start() const { return {.state = states_.start()}; }
+
+  GrammarPlace after(GrammarPlace place, TokenId token, std::string_view text) {
+    const GrammarPlace by_text = text.empty() ? GrammarPlace{} : after_text(states_, place, text);
+    if (place.n_missing > 0 || !states_.names_tokens(place.state)) return by_text;
+    const GrammarPlace by_name{.state = states_.after_token(place.state, token)};
+    if (by_text.is_dead() || by_name.is_dead()) return by_text.is_dead() ? by_name : by_text;
+    return {.state = states_.either(by_text.state, by_name.state)};
+  }
+  GrammarPlace after(GrammarPlace place, TokenId token) {
+    return after(place, token, vocabulary_.piece(token, ControlTokens::kRendered));
+  }
+
+  bool triggers(TokenId token) const {
+    return std::ranges::find(trigger_tokens_, token) != trigger_tokens_.end();
+  }
+  // Where what triggers begins in a text; npos: it does not.
+  size_t trigger_in(const std::string& text) const {
+    size_t found = std::string::npos;
+    const auto search = [&] {
+      for (const llama_grammar_trigger_pattern& pattern : trigger_patterns_) {
+        found = pattern.find(text);
+        if (found != std::string::npos) return;
+      }
+    };
+    if (trigger_patterns_.empty()) return found;
+    if (text.size() <= kMaxBytesOnCallersStack) {
+      search();
+    } else {
+      run_on_large_stack(kStackBase + kStackPerByte * text.size(), search);
     }
-    return *grammar_;
+    return found;
   }
-  // Where it is now, under a new number.
-  std::pair<Place, int64_t> place() {
-    current_ = ++n_places_;
-    return {{.stacks = grammar_->stacks,
-             .partial = grammar_->partial_utf8,
-             .awaits_trigger = grammar_->awaiting_trigger,
-             .trigger_buffer = grammar_->trigger_buffer,
-             .trigger_positions = grammar_->trigger_buffer_positions},
-            current_};
-  }
-  std::vector<llama_token_data>& candidates() { return candidates_; }
-  // The text that must follow that place, as far as it is sure.
-  std::string forced_text(const Place& place, int64_t number) {
-    llama_grammar& grammar = at(place, number);
-    std::string text;
-    if (grammar.awaiting_trigger || grammar.partial_utf8.n_remain != 0) return text;
-    for (int i = 0; i < kMostForced; ++i) {
-      const auto character = forced_character(grammar.stacks);
-      if (!character) break;
-      add_utf8(text, *character);
-      llama_grammar_accept(&grammar, *character);
-      current_ = kNowhere;
+
+  // By token, whether it may follow. Valid until the next call.
+  const std::vector<bool>& allowed(GrammarPlace place) {
+    if (masks_.size() >= kMostMasks) masks_.clear();
+    const bool is_kept = place.n_missing == 0;
+    std::vector<bool>& mask = is_kept ? masks_[place.state] : other_mask_;
+    if (is_kept && !mask.empty()) return mask;
+    mask.assign(vocabulary_.n_tokens(), false);
+    const auto allow = [&](TokenId token) { mask[static_cast<size_t>(to_int(token))] = true; };
+    for_each_allowed(states_, place, vocabulary_.sorted_pieces(), allow);
+    const bool names_tokens = is_kept && states_.names_tokens(place.state);
+    const bool may_end = is_kept && states_.may_end(place.state);
+    for (size_t id = 0; id < mask.size(); ++id) {
+      const TokenId token{static_cast<int32_t>(id)};
+      const bool is_named =
+          names_tokens && states_.after_token(place.state, token) != GrammarStates::kDead;
+      if (vocabulary_.is_end_of_generation(token) ? may_end : is_named) allow(token);
     }
-    return text;
-  }
-  // As they lie within a text: some vocabularies put a space in front of it.
-  std::vector<TokenId> tokens(const std::string& text) const {
-    const TokenizeOptions plain{.add_special = false};
-    const std::vector<TokenId> before = vocabulary_.tokenize("\n", plain);
-    std::vector<TokenId> all = vocabulary_.tokenize("\n" + text, plain);
-    if (!std::ranges::equal(before, std::span(all).first(std::min(before.size(), all.size()))))
-      return {};
-    all.erase(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(before.size()));
-    return all;
+    return mask;
   }
 
  private:
-  struct Free {
-    void operator()(llama_grammar* grammar) const { llama_grammar_free_impl(grammar); }
-  };
-
   Vocabulary vocabulary_;
-  std::unique_ptr<llama_grammar, Free> grammar_;
-  static constexpr int64_t kNowhere = -1;  // between the places that have numbers
-  int64_t current_ = 0;
-  int64_t n_places_ = 0;
-  std::vector<llama_token_data> candidates_;
-};
-
-// Behind a token that is not allowed.
-class Nothing final : public Constraint {
- public:
-  bool allows(TokenId) const override { return false; }
-  void mask(std::span<float> logits) const override {
-    std::fill(logits.begin(), logits.end(), kForbidden);
-  }
-  std::shared_ptr<const Constraint> after(TokenId) const override { return std::make_shared<Nothing>(); }
+  GrammarStates states_;
+  std::vector<TokenId> trigger_tokens_;
+  std::vector<llama_grammar_trigger_pattern> trigger_patterns_;
+  std::unordered_map<GrammarStates::State, std::vector<bool>> masks_;
+  std::vector<bool> other_mask_;
 };
 
 class GrammarConstraint final : public Constraint {
  public:
-  explicit GrammarConstraint(std::shared_ptr<Machine> machine) : machine_(std::move(machine)) {
-    std::tie(place_, number_) = machine_->place();
-  }
+  GrammarConstraint(std::shared_ptr<SharedGrammar> shared, GrammarPlace place)
+      : shared_(std::move(shared)), place_(place) {}
 
   bool allows(TokenId token) const override {
-    llama_token_data one{.id = to_int(token), .logit = 0, .p = 0};
-    apply({&one, 1});
-    return one.logit == 0;
+    if (shared_->vocabulary().is_end_of_generation(token)) {
+      return place_.n_missing == 0 && shared_->states().may_end(place_.state);
+    }
+    return !shared_->after(place_, token).is_dead();
   }
 
   void mask(std::span<float> logits) const override {
-    auto& candidates = machine_->candidates();
-    candidates.clear();
-    for (size_t i = 0; i < logits.size(); ++i) {
-      candidates.push_back({.id = static_cast<llama_token>(i), .logit = 0, .p = 0});
+    const std::vector<bool>& allowed = shared_->allowed(place_);
+    if (shared_->states().is_exhausted()) {
+      fail(ErrorCode::kInvalidArgument,
+           "the grammar is too ambiguous: too many of its rules can read the same text");
     }
-    apply(candidates);
-    for (const llama_token_data& candidate : candidates) {
-      if (candidate.logit != 0) logits[static_cast<size_t>(candidate.id)] = kForbidden;
+    for (size_t i = 0; i < logits.size(); ++i) {
+      if (i >= allowed.size() || !allowed[i]) logits[i] = kForbidden;
     }
   }
 
   std::shared_ptr<const Constraint> after(TokenId token) const override {
-    if (!allows(token)) return std::make_shared<Nothing>();
-    llama_grammar_accept_impl(machine_->at(place_, number_), to_int(token));
-    return std::make_shared<GrammarConstraint>(machine_);
+    GrammarPlace next = place_;
+    if (!shared_->vocabulary().is_end_of_generation(token)) {
+      next = shared_->after(place_, token);
+    } else if (!allows(token)) {
+      next = {};
+    }
+    return std::make_shared<GrammarConstraint>(shared_, next);
   }
 
   std::vector<TokenId> forced() const override {
-    const std::string text = machine_->forced_text(place_, number_);
+    const std::string text = forced_text(shared_->states(), place_, kMostForced);
     if (text.empty()) return {};
     try {
-      return machine_->tokens(text);
+      return tokens_of(text);
     } catch (const Error&) {
       return {};  // the vocabulary has no token for a character of it
     }
   }
 
  private:
-  void apply(std::span<llama_token_data> candidates) const {
-    llama_token_data_array array{
-        .data = candidates.data(), .size = candidates.size(), .selected = -1, .sorted = false};
-    llama_grammar_apply_impl(machine_->at(place_, number_), &array);
+  // As they lie within a text: some vocabularies put a space in front of it.
+  std::vector<TokenId> tokens_of(const std::string& text) const {
+    const TokenizeOptions plain{.add_special = false};
+    const std::vector<TokenId> before = shared_->vocabulary().tokenize("\n", plain);
+    std::vector<TokenId> all = shared_->vocabulary().tokenize("\n" + text, plain);
+    if (!std::ranges::equal(before, std::span(all).first(std::min(before.size(), all.size()))))
+      return {};
+    all.erase(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(before.size()));
+    return all;
   }
 
-  std::shared_ptr<Machine> machine_;
-  Place place_;
-  int64_t number_ = 0;
+  std::shared_ptr<SharedGrammar> shared_;
+  GrammarPlace place_;
+};
+
+// Before what triggers a lazy grammar.
+class WaitingConstraint final : public Constraint {
+ public:
+  WaitingConstraint(std::shared_ptr<SharedGrammar> shared, Waiting waiting)
+      : shared_(std::move(shared)), waiting_(std::move(waiting)) {}
+
+  bool allows(TokenId) const override { return true; }
+  void mask(std::span<float>) const override {}
+
+  std::shared_ptr<const Constraint> after(TokenId token) const override {
+    if (shared_->triggers(token)) {
+      return std::make_shared<GrammarConstraint>(shared_, shared_->after(shared_->start(), token));
+    }
+    Waiting waiting = waiting_;
+    waiting.tokens.push_back({.token = token, .first = waiting.text.size()});
+    waiting.text += shared_->vocabulary().piece(token, ControlTokens::kRendered);
+    const size_t trigger = shared_->trigger_in(waiting.text);
+    if (trigger == std::string::npos) {
+      return std::make_shared<WaitingConstraint>(shared_, std::move(waiting));
+    }
+    return std::make_shared<GrammarConstraint>(shared_, behind(waiting, trigger));
+  }
+
+ private:
+  // The grammar reads what triggered it, from there on.
+  GrammarPlace behind(const Waiting& waiting, size_t trigger) const {
+    GrammarPlace place = shared_->start();
+    const std::string_view text = waiting.text;
+    for (size_t i = 0; i < waiting.tokens.size(); ++i) {
+      const size_t end = i + 1 < waiting.tokens.size() ? waiting.tokens[i + 1].first : text.size();
+      if (end <= trigger) continue;
+      const size_t first = std::max(waiting.tokens[i].first, trigger);
+      place = shared_->after(place, waiting.tokens[i].token, text.substr(first, end - first));
+    }
+    return place;
+  }
+
+  std::shared_ptr<SharedGrammar> shared_;
+  Waiting waiting_;
 };
 
 }  // namespace
 
 std::shared_ptr<const Constraint> start_of(const Grammar& grammar, const Vocabulary& vocabulary) {
-  std::shared_ptr<const Constraint> start =
-      std::make_shared<GrammarConstraint>(std::make_shared<Machine>(grammar, vocabulary));
+  const auto shared = std::make_shared<SharedGrammar>(grammar, vocabulary);
+  std::shared_ptr<const Constraint> start;
+  if (grammar.is_lazy) {
+    start = std::make_shared<WaitingConstraint>(shared, Waiting{});
+  } else {
+    start = std::make_shared<GrammarConstraint>(shared, shared->start());
+  }
   for (const TokenId token : grammar.prefix) {
     if (!start->allows(token)) {
       fail(ErrorCode::kInvalidArgument, "the grammar does not allow what the prompt ends with");

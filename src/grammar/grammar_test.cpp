@@ -127,6 +127,44 @@ TEST_F(GrammarTest, RefusesWhatWouldTakeTheStack) {
   EXPECT_TRUE(allows(chain + "r40000 ::= \"a\"", "a"));
 }
 
+TEST_F(GrammarTest, HoweverManyWaysLeadToAPlaceItCountsOnce) {
+  std::string optional = "root ::=";
+  for (int i = 0; i < 150; ++i) optional += " \"a\"?";
+  EXPECT_TRUE(allows(optional, std::string(150, 'a')));
+  EXPECT_FALSE(allows(optional, std::string(151, 'a')));
+  std::vector<float> logits(vocabulary_.n_tokens());
+  start(optional)->mask(logits);
+}
+
+TEST_F(GrammarTest, GivesUpWhatIsTooAmbiguous) {
+  std::string optional = "root ::=", twice = "root ::= r0\n";
+  for (int i = 0; i < 20000; ++i) optional += " .?";
+  for (int i = 0; i < 100; ++i) {
+    const std::string next = " r" + std::to_string(i + 1);
+    twice += "r" + std::to_string(i) + " ::=" + next + " |" + next + next + "\n";
+  }
+  for (const std::string& text : {optional, twice + "r100 ::= \"a\" | \"\""}) {
+    const auto place = start(text);
+    std::vector<float> logits(vocabulary_.n_tokens());
+    EXPECT_THROW(place->mask(logits), Error);
+    EXPECT_TRUE(place->forced().empty());
+    EXPECT_FALSE(place->after(TokenId{0})->after(TokenId{1})->allows(TokenId{2}));
+  }
+}
+
+TEST_F(GrammarTest, HoldsCharactersThatTokensCut) {
+  const auto byte = [&](const char* text, size_t i) {
+    return vocabulary_.tokenize(text, {.add_special = false})[i];
+  };
+  const TokenId lead = byte("\xc3\xa9", 0), trail = byte("\xc3\xa9", 1), other = byte("\xc3\xa8", 1);
+  const auto begun = start("root ::= [^\xc3\xa9]")->after(lead);
+  EXPECT_TRUE(begun->allows(other));
+  EXPECT_FALSE(begun->allows(trail));
+  EXPECT_FALSE(begun->allows(lead)) << "within a character";
+  EXPECT_FALSE(begun->allows(*vocabulary_.eos()));
+  EXPECT_FALSE(start("root ::= [a-z]")->allows(lead)) << "begins none of these";
+}
+
 TEST_F(GrammarTest, SaysWhatIsWrong) {
   const auto complaint = [&](const std::string& grammar) -> std::string {
     try {

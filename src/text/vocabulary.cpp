@@ -136,6 +136,21 @@ std::vector<TokenId> Vocabulary::tokenize_rendered(std::string_view text) const 
   return tokens;
 }
 
+const SortedPieces& Vocabulary::sorted_pieces() const {
+  std::call_once(sorted_pieces_->once, [this] {
+    std::vector<std::pair<std::string, TokenId>> pieces;
+    pieces.reserve(n_tokens());
+    for (size_t id = 0; id < n_tokens(); ++id) {
+      const TokenId token{static_cast<int32_t>(id)};
+      if (is_end_of_generation(token)) continue;
+      std::string text = piece(token, ControlTokens::kRendered);
+      if (!text.empty()) pieces.emplace_back(std::move(text), token);
+    }
+    sorted_pieces_->pieces.emplace(std::move(pieces));
+  });
+  return *sorted_pieces_->pieces;
+}
+
 std::string Vocabulary::piece(TokenId token, ControlTokens control) const {
   check_token(token);
   const bool rendered = control == ControlTokens::kRendered;

@@ -14,6 +14,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -22,6 +23,7 @@
 
 #include "core/ids.h"
 #include "gguf/metadata.h"
+#include "text/sorted_pieces.h"
 #include "text/vocabulary_check.h"
 
 struct llama_model;
@@ -76,6 +78,10 @@ class Vocabulary {
   // The model has said all it wants to: the end of the text, of its turn, ...
   bool is_end_of_generation(TokenId token) const;
 
+  // Of all tokens that stand for text, control tokens by their names; not those that end a generation.
+  // Made when first asked for.
+  const SortedPieces& sorted_pieces() const;
+
   // The first token of a text carries a space that is not in the text.
   bool adds_space_prefix() const { return facts_.adds_space_prefix; }
 
@@ -95,6 +101,11 @@ class Vocabulary {
 
   std::shared_ptr<llama_model> model_;
   const llama_vocab* vocab_;  // owned by model_
+  struct LazyPieces {
+    std::once_flag once;
+    std::optional<SortedPieces> pieces;
+  };
+  std::shared_ptr<LazyPieces> sorted_pieces_ = std::make_shared<LazyPieces>();
   VocabularyFacts facts_;
   std::optional<TokenId> bos_;
   std::optional<TokenId> eos_;
