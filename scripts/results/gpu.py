@@ -1,0 +1,70 @@
+#!/usr/bin/env python3
+from library.markdown import section, table
+from library.measured import decode_ms, same_text, speed_interval
+from library.page import Measurement, Page, Written, how_measured, span
+from library.setup import DRAFT_MODEL, Setup
+
+MODEL = "smollm2-wide"
+BATCHES = (1, 8, 32)
+TEMPERATURES = (0, 0.8)
+SECTION = "## Speculation"
+
+
+class Gpu(Page):
+    """Measures what drafting brings on a GPU, alone and with many at once: docs/results/gpu.md.
+
+    The model to make first: scripts/models.py make smollm2-wide --params 8B. Single passes and prompts beside
+    libllama's are the engine's page (--device cuda).
+    """
+
+    name = "gpu"
+    sections = [SECTION]
+
+    def add_options(self, parser) -> None:
+        parser.add_argument("--device", default="cuda")
+        parser.add_argument("--about", default="", help="what the GPU is called")
+
+    def measurements(self, setup: Setup) -> list[Measurement]:
+        return [
+            Measurement(
+                f"batch-{batch}-temp-{temperature}",
+                setup.identity(model=MODEL, batch=batch, temperature=temperature, gpu=setup.options.about),
+                lambda batch=batch, temperature=temperature: bench(setup, batch, temperature),
+            )
+            for batch in BATCHES
+            for temperature in TEMPERATURES
+        ]
+
+    def write(self, files: dict[str, dict]) -> Written:
+        measured = sorted(files.values(), key=lambda file: (file["identity"]["temperature"], file["identity"]["batch"]))
+        gpus = ", ".join(dict.fromkeys(file["identity"]["gpu"] for file in measured if file["identity"]["gpu"]))
+        head = [
+            "# On a GPU, measured",
+            "",
+            *how_measured("gpu", measured),
+            f"{gpus or 'One GPU'}; `smollm2-wide` in F16 with the size of an 8B model, whose text is SmolLM2-135M's; the shipped draft",
+            f"model; {span(measured, 'n_prompts')} prompts, answers of up to {span(measured, 'tokens')} tokens. Methods take turns. *Tokens per second*",
+            "are of all requests together while they are decoded; in brackets where 95 % of resampled sets of prompts lie.",
+            "",
+        ]
+        return Written([*head, *section(SECTION, table(HEAD, map(row, measured)))])
+
+
+HEAD = ["requests at once", "temperature", "plain, tokens per second", "`auto`", "speedup", "tokens per pass", "the same text"]
+
+
+def bench(setup: Setup, batch: int, temperature: float) -> dict:
+    flags = ["--device", setup.options.device, "--batch", batch, "--temp", temperature]
+    return setup.bench(MODEL, ["none", "auto"], *flags, "--draft-model", setup.model(DRAFT_MODEL))
+
+
+def row(file: dict) -> list[object]:
+    methods, identity = file["methods"], file["identity"]
+    speeds = [f"{1000 * m['tokens'] / decode_ms(m['runs']):.0f}" for m in (methods["none"], methods["auto"])]
+    auto = methods["auto"]
+    return [identity["batch"], identity["temperature"], *speeds, speed_interval(methods, "auto"),
+            f"{auto['tokens_per_step']:.2f}", same_text(auto)]  # fmt: skip
+
+
+if __name__ == "__main__":
+    Gpu().main()
