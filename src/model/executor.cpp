@@ -75,8 +75,11 @@ Executor::Executor(std::shared_ptr<const Model> model, const ExecutorOptions& op
 }
 
 void Executor::reserve() {
+  const GpuKernels* gpu = model_->gpu_kernels();
   const PassShape largest{.n_rows = max_rows_,
                           .n_kv = cache_.cells().n_cells(),
+                          .attention_tiles =
+                              gpu != nullptr ? gpu->attention_tiles(model_->config(), visible_) : 0,
                           .n_logits = std::min(max_rows_, kReservedLogitRows),
                           .n_hidden = 0,
                           .layers = LayerSet::full(model_->config().n_layers),
@@ -130,8 +133,9 @@ PassShape Executor::shape_of(const Pass& pass) const {
   }
   for (int layer = 0; layer < shape.layers.n_layers() && shape.n_kv == 0; ++layer) {
     if (!shape.layers.runs(attention_block(layer))) continue;
-    shape.n_kv =
-        model_->gpu_kernels() != nullptr ? listed_span() : kv_span(cache_.cells().n_used_span());
+    const GpuKernels* gpu = model_->gpu_kernels();
+    shape.n_kv = gpu != nullptr ? listed_span() : kv_span(cache_.cells().n_used_span());
+    if (gpu != nullptr) shape.attention_tiles = gpu->attention_tiles(model_->config(), visible_);
   }
   return shape;
 }
@@ -248,7 +252,7 @@ void Executor::fill_inputs(const Pass& pass, const PassGraph& graph) {
     }
     if (inputs.mask != nullptr) fill_masks(pass, inputs);
     if (inputs.seen != nullptr) {
-      model_->gpu_kernels()->fill_seen(model_->config(), visible_, graph.n_kv(),
+      model_->gpu_kernels()->fill_seen(model_->config(), visible_, graph.n_kv(), graph.attention_tiles(),
                                        input_memory_.host<std::byte>(inputs.seen));
     }
   }

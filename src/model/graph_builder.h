@@ -41,7 +41,8 @@ struct GraphParts {
   const ModelWeights& weights;
   const KvCache& cache;
   const PassInputs& inputs;
-  int n_kv;  // cells that rows may see
+  int n_kv;             // cells that rows may see
+  int attention_tiles;  // gpu_kernels.h
 };
 
 class GraphBuilder {

@@ -101,7 +101,7 @@ PassGraph::PassGraph(const PassContext& pass, const PassShape& shape)
 
 bool PassGraph::fits(const PassShape& shape) const {
   return shape.n_rows == shape_.n_rows && shape.n_kv == shape_.n_kv &&
-         shape.n_logits == shape_.n_logits && shape.n_hidden == shape_.n_hidden &&
+         shape.attention_tiles == shape_.attention_tiles && shape.n_logits == shape_.n_logits && shape.n_hidden == shape_.n_hidden &&
          shape.layers == shape_.layers &&
          std::equal(shape.hidden_at.begin(), shape.hidden_at.end(), hidden_at_.begin(),
                     hidden_at_.end());
@@ -150,7 +150,8 @@ void PassGraph::build(const PassContext& pass) {
                          .weights = model.weights(),
                          .cache = pass.cache,
                          .inputs = inputs_,
-                         .n_kv = shape_.n_kv};
+                         .n_kv = shape_.n_kv,
+                         .attention_tiles = shape_.attention_tiles};
   std::unique_ptr<GraphBuilder> owned;
   if (GpuKernels* gpu = model.gpu_kernels()) {
     owned = gpu->make_builder(parts);

@@ -18,7 +18,8 @@ namespace forerun {
 // All that a graph depends on.
 struct PassShape {
   int n_rows = 0;
-  int n_kv = 0;  // cells attention looks at; 0 when no attention block runs
+  int n_kv = 0;             // cells attention looks at; 0 when no attention block runs
+  int attention_tiles = 0;  // of our kernels on GPUs
   int n_logits = 0;
   int n_hidden = 0;
   LayerSet layers;
@@ -70,6 +71,7 @@ class PassGraph {
   const PassInputs& inputs() const { return inputs_; }
   size_t n_input_bytes() const { return n_input_bytes_; }
   int n_kv() const { return shape_.n_kv; }
+  int attention_tiles() const { return shape_.attention_tiles; }
   ggml_tensor* logits() const { return logits_; }  // [n_vocab, n_logits], or nullptr
   const std::vector<ggml_tensor*>& hidden() const { return hidden_; }
 

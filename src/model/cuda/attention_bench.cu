@@ -70,8 +70,9 @@ void time_attention(const AttentionShape& shape, ggml_type cache_type, int conte
         }
         const int chunks =
             item_chunks != 0 ? item_chunks : choose_item_chunks(rows, shape, int64_t{64} << 20);
+        const int n_tiles = choose_tiles(std::vector<int>{n}, shape.heads_per_kv());
         AttentionItems items;
-        make_attention_items(rows, shape.heads_per_kv(), chunks, items);
+        make_attention_items(rows, shape.heads_per_kv(), chunks, n_tiles, items);
         const DeviceArray<int32_t> cells_on(cells), start_on(items.partial_start);
         const DeviceArray<SeenCells> rows_on(rows);
         const DeviceArray<AttentionItem> items_on(items.items);
@@ -95,6 +96,7 @@ void time_attention(const AttentionShape& shape, ggml_type cache_type, int conte
                                .n_items = n_items.get(),
                                .most_items = static_cast<int>(items.items.size()),
                                .n_rows = n,
+                               .n_tiles = n_tiles,
                                .item_chunks = item_chunks_on.get(),
                                .partial_start = start_on.get(),
                                .partials = partials.get()};

@@ -75,14 +75,14 @@ class Item {
 
 }  // namespace
 
-void make_attention_items(std::span<const SeenCells> rows, int heads_per_kv, int item_chunks,
+void make_attention_items(std::span<const SeenCells> rows, int heads_per_kv, int item_chunks, int n_tiles,
                           AttentionItems& to) {
   CHECK(item_chunks == 1 || item_chunks == kGroup || item_chunks == kAllChunks);
   CHECK(heads_per_kv >= 1 && heads_per_kv <= kItemQueries);
   to.items.clear();
   to.partial_start.clear();
   to.n_partials = 0;
-  const int most_rows = kItemQueries / heads_per_kv;
+  const int most_rows = std::max(1, n_tiles * kTileQueries / heads_per_kv);
   const auto n_rows = static_cast<int32_t>(rows.size());
   int first = std::numeric_limits<int>::max(), end = 0;
   for (const SeenCells& row : rows) {
@@ -112,6 +112,29 @@ void make_attention_items(std::span<const SeenCells> rows, int heads_per_kv, int
       to.items.push_back(item.within(span_first, span_end));
     }
   }
+}
+
+int choose_tiles(std::span<const int> rows_of_texts, int heads_per_kv) {
+  // What a block takes for a chunk, in units of the narrowest, of which two share a multiprocessor.
+  constexpr struct {
+    int n_tiles;
+    double cost;
+  } kWidths[] = {{1, 1.0}, {2, 1.4}, {kMostTiles, 2.2}};
+  int best = kMostTiles;
+  double least = std::numeric_limits<double>::infinity();
+  int n_rows = 0;
+  for (const int n : rows_of_texts) n_rows += n;
+  if (n_rows > kPromptRows) return best;
+  for (const auto& [n_tiles, cost] : kWidths) {
+    const int n_queries = n_tiles * kTileQueries;
+    double all = 0;
+    for (const int n : rows_of_texts) all += cost * ((n * heads_per_kv + n_queries - 1) / n_queries);
+    if (all < least) {
+      least = all;
+      best = n_tiles;
+    }
+  }
+  return best;
 }
 
 int64_t partial_floats(std::span<const SeenCells> rows, const AttentionShape& shape, int item_chunks) {

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <random>
 #include <vector>
@@ -11,13 +12,13 @@
 namespace forerun::cuda {
 namespace {
 
-void expect_covered(const TestRows& rows, int heads_per_kv, int item_chunks) {
+void expect_covered(const TestRows& rows, int heads_per_kv, int item_chunks, int n_tiles) {
   AttentionItems made;
-  make_attention_items(rows.seen, heads_per_kv, item_chunks, made);
+  make_attention_items(rows.seen, heads_per_kv, item_chunks, n_tiles, made);
   std::vector<std::vector<int>> covered(rows.seen.size());  // chunks that a row sees, as they come
   std::map<std::pair<size_t, int>, int> results;            // of a row's items
   for (const AttentionItem& item : made.items) {
-    EXPECT_LE(item.n_rows * heads_per_kv, kItemQueries);
+    EXPECT_LE(item.n_rows * heads_per_kv, std::max(heads_per_kv, n_tiles * kTileQueries));
     EXPECT_LT(item.first_chunk, item.end_chunk);
     if (item_chunks != kAllChunks) {
       EXPECT_EQ(item.first_chunk / item_chunks, (item.end_chunk - 1) / item_chunks);
@@ -65,8 +66,11 @@ TEST(AttentionItemsTest, CoverEveryChunkOfEveryRowOnce) {
     const int window = i % 3 == 0 ? 1 + static_cast<int>(random() % 700) : 0;
     const TestRows rows = random_rows(random, window);
     for (const int heads_per_kv : {1, 3, 4, 7, 8, 64}) {
-      for (const int item_chunks : {1, kGroup, kAllChunks})
-        expect_covered(rows, heads_per_kv, item_chunks);
+      for (const int item_chunks : {1, kGroup, kAllChunks}) {
+        for (const int n_tiles : {1, 2, kMostTiles}) {
+          expect_covered(rows, heads_per_kv, item_chunks, n_tiles);
+        }
+      }
     }
   }
 }
@@ -77,14 +81,26 @@ TEST(AttentionItemsTest, RowsOfAChainShareTheirItems) {
     rows.push_back({.shared = 0, .own = 1000, .n_shared = 1000, .first = 0, .end = 1001 + i});
   }
   AttentionItems made;
-  make_attention_items(rows, 4, 1, made);
+  make_attention_items(rows, 4, 1, kMostTiles, made);
   EXPECT_EQ(made.items.size(), 8u);
-  make_attention_items(rows, 4, kGroup, made);
+  make_attention_items(rows, 4, kGroup, kMostTiles, made);
   EXPECT_EQ(made.items.size(), 2u);
-  make_attention_items(rows, 4, kAllChunks, made);
+  make_attention_items(rows, 4, kAllChunks, kMostTiles, made);
   EXPECT_EQ(made.items.size(), 1u);
-  make_attention_items(rows, 8, 1, made);
+  make_attention_items(rows, 8, 1, kMostTiles, made);
   EXPECT_EQ(made.items.size(), 16u);
+}
+
+TEST(AttentionItemsTest, BlocksAreAsWideAsTextsHaveRows) {
+  const std::vector<int> many_texts(32, 1);
+  EXPECT_EQ(choose_tiles(many_texts, 4), 1);
+  EXPECT_EQ(choose_tiles(std::vector<int>{1}, 8), 1);
+  EXPECT_EQ(choose_tiles(std::vector<int>{8}, 4), 2);
+  EXPECT_EQ(choose_tiles(std::vector<int>{32}, 4), kMostTiles);
+  std::vector<int> with_a_tree = many_texts;
+  with_a_tree.push_back(16);
+  EXPECT_EQ(choose_tiles(with_a_tree, 4), 1) << "most texts have one row";
+  EXPECT_EQ(choose_tiles(std::vector<int>{512}, 4), kMostTiles);
 }
 
 TEST(AttentionItemsTest, BranchesShareWholeChunksOfTheirContext) {
@@ -93,7 +109,7 @@ TEST(AttentionItemsTest, BranchesShareWholeChunksOfTheirContext) {
       {.shared = 0, .own = 200, .n_shared = 200, .first = 0, .end = 201},
       {.shared = 0, .own = 201, .n_shared = 200, .first = 0, .end = 201}};
   AttentionItems made;
-  make_attention_items(rows, 4, 1, made);
+  make_attention_items(rows, 4, 1, kMostTiles, made);
   EXPECT_EQ(made.items.size(), 3u);
   EXPECT_EQ(made.items[0].n_rows, 2);
 }

@@ -40,8 +40,9 @@ void attend_with(const AttentionWork& work, cudaStream_t stream) {
         "prepare attention");
   CHECK(n_blocks > 0);
   n_blocks *= device_attribute(cudaDevAttrMultiProcessorCount);
-  const int n_queries = std::min(work.n_rows * work.shape.heads_per_kv(), kItemQueries);
-  const int n_shares = (n_queries + kTiles * 16 - 1) / (kTiles * 16);
+  const int n_queries = std::min(work.n_rows * work.shape.heads_per_kv(),
+                                 std::max(work.n_tiles * kTileQueries, work.shape.heads_per_kv()));
+  const int n_shares = (n_queries + kTiles * kTileQueries - 1) / (kTiles * kTileQueries);
   launch(kernel,
          {.blocks = dim3(static_cast<unsigned>(n_blocks)),
           .threads = kAttendThreads,
@@ -56,10 +57,9 @@ void attend_with(const AttentionWork& work, cudaStream_t stream) {
 template <typename Cells>
 void attend_with(const AttentionWork& work, cudaStream_t stream) {
   constexpr int kDim = Cells::kDim;
-  const int n_queries = work.n_rows * work.shape.heads_per_kv();
-  if (n_queries <= 16) return attend_with<Cells, 1>(work, stream);
-  if (n_queries <= 32 || kDim > 128) return attend_with<Cells, 2>(work, stream);
-  if constexpr (kDim <= 128) attend_with<Cells, 4>(work, stream);
+  if (work.n_tiles == 1) return attend_with<Cells, 1>(work, stream);
+  if (work.n_tiles == 2 || kDim > 128) return attend_with<Cells, 2>(work, stream);
+  if constexpr (kDim <= 128) attend_with<Cells, kMostTiles>(work, stream);
 }
 
 }  // namespace forerun::cuda

@@ -111,6 +111,7 @@ inline std::vector<int> all_rows(const Problem& problem) {
 struct Way {
   std::vector<int> rows;  // of the problem
   int item_chunks = 1;
+  int n_tiles = 1;
   unsigned places = 0;  // seed of the places of cells
   bool in_graph = false;
 };
@@ -139,7 +140,7 @@ inline Halves run(const Problem& problem, const Way& way) {
     q.insert(q.end(), from, from + static_cast<std::ptrdiff_t>(problem.row_size()));
   }
   AttentionItems items;
-  make_attention_items(seen, shape.heads_per_kv(), way.item_chunks, items);
+  make_attention_items(seen, shape.heads_per_kv(), way.item_chunks, way.n_tiles, items);
 
   const auto n_rows = static_cast<int>(seen.size());
   const int padded_rows = padded(n_rows);
@@ -167,6 +168,7 @@ inline Halves run(const Problem& problem, const Way& way) {
                            .n_items = n_items_on.get(),
                            .most_items = static_cast<int>(items.items.size()),
                            .n_rows = n_rows,
+                           .n_tiles = way.n_tiles,
                            .item_chunks = item_chunks_on.get(),
                            .partial_start = start_on.get(),
                            .partials = partials_on.get()};

@@ -25,12 +25,15 @@ Halves row_of(const Problem& problem, const Halves& result, size_t row) {
 }
 
 constexpr int kItemChunks[] = {1, kGroup, kAllChunks};
+constexpr int kTiles[] = {1, 2, kMostTiles};
 
 void expect_near_reference(const Problem& problem) {
   const std::vector<double> expected = reference(problem);
   for (const int item_chunks : kItemChunks) {
-    const Halves got =
-        run(problem, {.rows = all_rows(problem), .item_chunks = item_chunks, .places = 7});
+    const Halves got = run(problem, {.rows = all_rows(problem),
+                                     .item_chunks = item_chunks,
+                                     .n_tiles = kMostTiles,
+                                     .places = 7});
     EXPECT_LT(relative_error(got, expected), 2e-3)
         << ggml_type_name(problem.cache_type) << " item_chunks " << item_chunks << " head_dim "
         << problem.shape.head_dim << " heads " << problem.shape.n_heads << " rows "
@@ -42,9 +45,12 @@ void expect_near_reference(const Problem& problem) {
 void expect_row_invariant(const Problem& problem) {
   const Halves together = run(problem, {.rows = all_rows(problem), .item_chunks = 1, .places = 1});
   for (const int item_chunks : kItemChunks) {
-    EXPECT_TRUE(same_bits(
-        together, run(problem, {.rows = all_rows(problem), .item_chunks = item_chunks, .places = 2})))
-        << ggml_type_name(problem.cache_type) << " item_chunks " << item_chunks;
+    for (const int n_tiles : kTiles) {
+      const Way way{
+          .rows = all_rows(problem), .item_chunks = item_chunks, .n_tiles = n_tiles, .places = 2};
+      EXPECT_TRUE(same_bits(together, run(problem, way)))
+          << ggml_type_name(problem.cache_type) << " item_chunks " << item_chunks << " tiles " << n_tiles;
+    }
   }
   for (const int r : all_rows(problem)) {
     const int item_chunks = kItemChunks[r % 3];
@@ -148,7 +154,7 @@ TEST_F(AttentionTest, PromptIsRowInvariant) {
   std::mt19937 random(7);
   for (const ggml_type type : kCacheTypes) {
     const Problem problem = problem_of(random, shape_of(128, 4), chain(700, 150), type);
-    const Halves together = run(problem, {.rows = all_rows(problem), .item_chunks = kAllChunks});
+    const Halves together = run(problem, {.rows = all_rows(problem), .item_chunks = kAllChunks, .n_tiles = kMostTiles});
     for (const int r : {0, 1, 15, 16, 67, 68, 149}) {
       EXPECT_TRUE(
           same_bits(row_of(problem, together, static_cast<size_t>(r)), run(problem, {.rows = {r}})));

@@ -48,9 +48,12 @@ class CudaKernels final : public GpuKernels {
   size_t seen_bytes(const ModelConfig& config, int n_rows, int n_listed) const override {
     return SeenLayout(config, n_rows, n_listed).n_bytes();
   }
-  void fill_seen(const ModelConfig& config, const VisibleRows& rows, int n_listed,
+  int attention_tiles(const ModelConfig& config, const VisibleRows& rows) const override {
+    return cuda::attention_tiles(config, rows);
+  }
+  void fill_seen(const ModelConfig& config, const VisibleRows& rows, int n_listed, int n_tiles,
                  std::byte* to) const override {
-    SeenLayout(config, static_cast<int>(rows.all().size()), n_listed).fill(rows, to);
+    SeenLayout(config, static_cast<int>(rows.all().size()), n_listed).fill(rows, n_tiles, to);
   }
 
   void upload(void* to, std::span<const std::byte> from) override { stream_.upload(to, from); }

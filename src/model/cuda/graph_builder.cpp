@@ -324,12 +324,14 @@ ggml_tensor* CudaGraphBuilder::queries(int layer, ggml_tensor* states) {
 std::function<AttentionWork(ggml_tensor* partials)> CudaGraphBuilder::attention_work(int layer) const {
   const ggml_tensor *keys = parts().cache.keys(layer), *values = parts().cache.values(layer);
   const bool is_windowed = config().is_windowed(layer);
-  return [=, seen = seen_, inputs = parts().inputs.seen](ggml_tensor* partials) {
+  return [=, seen = seen_, inputs = parts().inputs.seen,
+          n_tiles = parts().attention_tiles](ggml_tensor* partials) {
     const auto cache_rows = [](const ggml_tensor* cache) {
       return CacheRows{.data = static_cast<const std::byte*>(cache->data),
                        .row_bytes = static_cast<int64_t>(cache->nb[1])};
     };
     AttentionWork work = seen.work(static_cast<const std::byte*>(inputs->data), is_windowed);
+    work.n_tiles = n_tiles;
     work.cache_type = keys->type;
     work.keys = cache_rows(keys);
     work.values = cache_rows(values);

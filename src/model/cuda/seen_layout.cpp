@@ -29,6 +29,16 @@ AttentionShape attention_shape(const ModelConfig& config) {
           .soft_cap = 0};
 }
 
+int attention_tiles(const ModelConfig& config, const VisibleRows& rows) {
+  const std::span<const VisibleCells> all = rows.all();
+  std::vector<int> of_texts;
+  for (size_t r = 0; r < all.size(); ++r) {
+    if (r == 0 || all[r].shared != all[r - 1].shared) of_texts.push_back(0);
+    ++of_texts.back();
+  }
+  return choose_tiles(of_texts, config.n_heads / config.n_kv_heads);
+}
+
 SeenLayout::SeenLayout(const ModelConfig& config, int n_rows, int n_listed)
     : shape_(attention_shape(config)),
       has_windows_(config.window > 0),
@@ -59,7 +69,7 @@ int64_t SeenLayout::partial_floats() const {
   return int64_t{most_partials_} * shape_.n_heads * (shape_.head_dim + 2);
 }
 
-void SeenLayout::fill(const VisibleRows& rows, std::byte* to) const {
+void SeenLayout::fill(const VisibleRows& rows, int n_tiles, std::byte* to) const {
   // The lists, each once.
   auto* cells = at<int32_t>(to, cells_);
   int32_t n_cells = 0;
@@ -91,16 +101,17 @@ void SeenLayout::fill(const VisibleRows& rows, std::byte* to) const {
       seen[r].first = visible[r].first;
       seen[r].end = visible[r].end;
     }
-    fill_kind(kind, seen, to);
+    fill_kind(kind, seen, n_tiles, to);
   };
   fill_kind_of(all_, all);
   if (has_windows_) fill_kind_of(windowed_, rows.windowed());
 }
 
-void SeenLayout::fill_kind(const Places& places, std::span<const SeenCells> rows, std::byte* to) const {
+void SeenLayout::fill_kind(const Places& places, std::span<const SeenCells> rows, int n_tiles,
+                           std::byte* to) const {
   const int item_chunks = choose_item_chunks(rows, shape_, partial_floats());
   AttentionItems items;
-  make_attention_items(rows, shape_.n_heads / shape_.n_kv_heads, item_chunks, items);
+  make_attention_items(rows, shape_.heads_per_kv(), item_chunks, n_tiles, items);
   CHECK(std::ssize(items.items) <= most_items_ && items.n_partials <= most_partials_);
   at<int32_t>(to, places.counts)[0] = static_cast<int32_t>(items.items.size());
   at<int32_t>(to, places.counts)[1] = item_chunks;

@@ -12,6 +12,8 @@
 namespace forerun::cuda {
 
 AttentionShape attention_shape(const ModelConfig& config);
+// For such rows; part of the shape of a pass.
+int attention_tiles(const ModelConfig& config, const VisibleRows& rows);
 
 class SeenLayout {
  public:
@@ -21,7 +23,7 @@ class SeenLayout {
   size_t n_bytes() const { return n_bytes_; }
   int64_t partial_floats() const;
 
-  void fill(const VisibleRows& rows, std::byte* to) const;
+  void fill(const VisibleRows& rows, int n_tiles, std::byte* to) const;
   // What attention reads of it, of layers with a window or of all others; the rest of the work is left
   // out.
   AttentionWork work(const std::byte* at, bool is_windowed) const;
@@ -34,7 +36,8 @@ class SeenLayout {
     size_t partial_start;
     size_t items;
   };
-  void fill_kind(const Places& places, std::span<const SeenCells> rows, std::byte* to) const;
+  void fill_kind(const Places& places, std::span<const SeenCells> rows, int n_tiles,
+                 std::byte* to) const;
 
   AttentionShape shape_;
   bool has_windows_;
