@@ -15,6 +15,8 @@ struct HeadsCase {
   int n_heads, n_kv_heads, head_dim, n_rope_dims;
   bool rotates_pairs, normalizes;
   ggml_type cache_type = GGML_TYPE_F16;
+  int n_rows = kRows;
+  bool of_groups = false;  // parts
 };
 
 // Numbers of a cell.
@@ -32,33 +34,46 @@ TEST_F(RowsTest, Heads) {
         HeadsCase{3, 1, 80, 32, false, false}, HeadsCase{2, 2, 256, 256, false, true},
         HeadsCase{4, 2, 128, 128, false, true, GGML_TYPE_Q8_0},
         HeadsCase{6, 3, 96, 96, true, false, GGML_TYPE_Q8_0},
-        HeadsCase{2, 2, 256, 256, false, true, GGML_TYPE_Q8_0}}) {
+        HeadsCase{2, 2, 256, 256, false, true, GGML_TYPE_Q8_0},
+        // So many rows that a warp has several.
+        HeadsCase{6, 2, 64, 64, false, false, GGML_TYPE_F16, 65},
+        HeadsCase{6, 2, 64, 64, false, true, GGML_TYPE_F16, 129},
+        HeadsCase{6, 2, 64, 64, true, false, GGML_TYPE_F16, 512, true},
+        HeadsCase{5, 1, 48, 32, false, true, GGML_TYPE_F16, 130, true},
+        HeadsCase{6, 3, 64, 64, false, true, GGML_TYPE_Q8_0, 133, true},
+        HeadsCase{3, 1, 32, 32, true, false, GGML_TYPE_Q8_0, 150},
+        HeadsCase{3, 1, 80, 32, false, true, GGML_TYPE_F16, 131, true},
+        HeadsCase{4, 2, 128, 128, false, false, GGML_TYPE_F16, 150, true},
+        HeadsCase{4, 2, 128, 128, true, true, GGML_TYPE_Q8_0, 129},
+        HeadsCase{2, 2, 256, 256, false, true, GGML_TYPE_F16, 130, true},
+        HeadsCase{2, 2, 256, 256, false, false, GGML_TYPE_Q8_0, 131, true}}) {
     const int q_size = c.n_heads * c.head_dim, kv_size = c.n_kv_heads * c.head_dim,
               half = c.n_rope_dims / 2;
-    const TestParts parts(random, kRows, q_size + 2 * kv_size, 40);
+    const TestParts parts(random, c.n_rows, q_size + 2 * kv_size, 40, c.of_groups);
     const Floats q_norm = random_floats(random, static_cast<size_t>(c.head_dim));
     const Floats k_norm = random_floats(random, static_cast<size_t>(c.head_dim));
     const Floats bias = random_floats(random, static_cast<size_t>(kv_size));
-    std::vector<float2> rope(static_cast<size_t>(kRows * half));
+    std::vector<float2> rope(static_cast<size_t>(c.n_rows * half));
     for (float2& turn : rope) {
       const double angle = static_cast<double>(random() % 1000);
       turn = make_float2(static_cast<float>(std::cos(angle)), static_cast<float>(std::sin(angle)));
     }
     const int64_t row_bytes = cache_bytes(c.cache_type, kv_size) + 16;
+    const int n_cells = c.n_rows + 2;
     // [row][q, k, v]
-    const Floats got = expect_row_invariant(kRows, [&](const std::vector<int>& rows) {
+    const Floats got = expect_row_invariant(c.n_rows, [&](const std::vector<int>& rows) {
       std::vector<int64_t> cells;
       std::vector<float2> turns;
       for (const int r : rows) {
-        cells.push_back((r * 5 + 2) % 13);
+        cells.push_back(n_cells - 1 - r);
         turns.insert(turns.end(), rope.begin() + r * half, rope.begin() + (r + 1) * half);
       }
       const DeviceArray<float> parts_on(parts.of(rows)), q_norm_on(q_norm), k_norm_on(k_norm),
           bias_on(bias);
       const DeviceArray<float2> rope_on(turns);
       const DeviceArray<int64_t> cells_on(cells);
-      const DeviceArray<std::byte> keys(static_cast<size_t>(13 * row_bytes)),
-          values(static_cast<size_t>(13 * row_bytes));
+      const DeviceArray<std::byte> keys(static_cast<size_t>(n_cells * row_bytes)),
+          values(static_cast<size_t>(n_cells * row_bytes));
       const DeviceArray<__half> q(rows.size() * static_cast<size_t>(q_size));
       const Parts on = parts.on(parts_on, rows.size());
       heads({.q = {.parts = on, .first = 0, .n = q_size},
@@ -86,15 +101,15 @@ TEST_F(RowsTest, Heads) {
       Floats to;
       for (size_t r = 0; r < rows.size(); ++r) {
         for (int i = 0; i < q_size; ++i) to.push_back(__half2float(q_back[r * q_size + i]));
-        for (const auto& cache : {k_back, v_back}) {
-          const Floats numbers = cell_numbers(cache, cells[r], row_bytes, c.cache_type, kv_size);
+        for (const auto* cache : {&k_back, &v_back}) {
+          const Floats numbers = cell_numbers(*cache, cells[r], row_bytes, c.cache_type, kv_size);
           to.insert(to.end(), numbers.begin(), numbers.end());
         }
       }
       return to;
     });
     std::vector<double> expected;
-    for (int r = 0; r < kRows; ++r) {
+    for (int r = 0; r < c.n_rows; ++r) {
       for (int head = 0; head < c.n_heads + 2 * c.n_kv_heads; ++head) {
         const bool is_query = head < c.n_heads, is_value = head >= c.n_heads + c.n_kv_heads;
         std::vector<double> x;

@@ -7,6 +7,36 @@
 
 namespace forerun::cuda {
 
+// Few rows take as long as one does, which is best spread over as many threads as there are. Many are
+// bound by instructions, so that a thread has the same numbers of kRowsAtOnce rows. The bits are the
+// same.
+constexpr int kFewRows = 2 * kMaxRows;
+constexpr int kRowsAtOnce = 4;
+
+// Rows [first, first + kRows). In place of those beyond the last there is the last: it may be read, but
+// not be written.
+template <int kRows>
+struct RowsAtOnce {
+  int at[kRows];
+  int n;  // to be written
+
+  __device__ __forceinline__ RowsAtOnce(int first, int n_rows) : n(n_rows - first) {
+#pragma unroll
+    for (int r = 0; r < kRows; ++r) at[r] = min(first + r, n_rows - 1);
+  }
+};
+
+// Outputs [i, i + 4) of rows. More than one at once are for segments that have fours, and i below n.
+template <int kRows>
+__device__ __forceinline__ void segment_outputs(const Segment& segment, const int (&rows)[kRows], int i,
+                                                float4 (&y)[kRows]) {
+  if constexpr (kRows == 1) {
+    y[0] = segment_outputs(segment, rows[0], i);
+  } else {
+    outputs_of_rows<1>(segment, rows, i, y);  // products leave few parts of many rows, mostly one
+  }
+}
+
 // Numbers [i, i + 4) of n, i a multiple of 4; zeros beyond the last.
 __device__ __forceinline__ float4 load_four(const float* x, int i, int n) {
   if (i + 4 <= n && is_aligned(x)) return __ldcg(reinterpret_cast<const float4*>(x + i));
@@ -29,12 +59,6 @@ __device__ __forceinline__ void store_operand(const Operand& x, int row, int i, 
   *reinterpret_cast<uint2*>(x.data + x.index(i, row)) = *reinterpret_cast<const uint2*>(four);
 }
 
-__device__ __forceinline__ float4 product_of(float4 a, float4 b) {
-  return make_float4(__fmul_rn(a.x, b.x), __fmul_rn(a.y, b.y), __fmul_rn(a.z, b.z), __fmul_rn(a.w, b.w));
-}
-__device__ __forceinline__ float4 scaled(float4 a, float b) {
-  return product_of(a, make_float4(b, b, b, b));
-}
 __device__ __forceinline__ float add_squares(float sum, float4 v) {
   return __fmaf_rn(v.w, v.w, __fmaf_rn(v.z, v.z, __fmaf_rn(v.y, v.y, __fmaf_rn(v.x, v.x, sum))));
 }

@@ -10,11 +10,11 @@ namespace {
 
 TEST_F(RowsTest, AddNorm) {
   std::mt19937 random(1);
-  for (const int n : kSizes) {
+  for (const auto [n, n_rows, of_groups] : kRowsCases) {
     for (const bool adds : {true, false}) {
       const int first = n % 2 == 0 ? 32 : 3;
-      const TestParts parts(random, kRows, first + n, 50);
-      const Floats states = random_floats(random, static_cast<size_t>(kRows) * n);
+      const TestParts parts(random, n_rows, first + n, 50, of_groups);
+      const Floats states = random_floats(random, static_cast<size_t>(n_rows) * n);
       const Floats weight = random_floats(random, static_cast<size_t>(n));
       const Floats bias = random_floats(random, static_cast<size_t>(n));
       const Floats scale = {0.75f};
@@ -48,9 +48,9 @@ TEST_F(RowsTest, AddNorm) {
         }
         return both;
       };
-      const Floats got = expect_row_invariant(kRows, run);
+      const Floats got = expect_row_invariant(n_rows, run);
       std::vector<double> expected;
-      for (int r = 0; r < kRows; ++r) {
+      for (int r = 0; r < n_rows; ++r) {
         std::vector<double> sum;
         for (int i = 0; i < n; ++i) {
           sum.push_back(
@@ -71,11 +71,11 @@ TEST_F(RowsTest, AddNorm) {
 
 TEST_F(RowsTest, NormAdd) {
   std::mt19937 random(2);
-  for (const int n : kSizes) {
-    const TestParts parts(random, kRows, n, 20);
-    const Floats states = random_floats(random, static_cast<size_t>(kRows) * n);
+  for (const auto [n, n_rows, of_groups] : kRowsCases) {
+    const TestParts parts(random, n_rows, n, 20, of_groups);
+    const Floats states = random_floats(random, static_cast<size_t>(n_rows) * n);
     const Floats weight = random_floats(random, static_cast<size_t>(n));
-    const Floats got = expect_row_invariant(kRows, [&](const std::vector<int>& rows) {
+    const Floats got = expect_row_invariant(n_rows, [&](const std::vector<int>& rows) {
       const DeviceArray<float> parts_on(parts.of(rows)), weight_on(weight);
       const DeviceArray<float> states_on(rows_of(states, rows, static_cast<size_t>(n)));
       const DeviceArray<float> sum_on(rows.size() * static_cast<size_t>(n));
@@ -85,7 +85,7 @@ TEST_F(RowsTest, NormAdd) {
       return sum_on.read();
     });
     std::vector<double> expected;
-    for (int r = 0; r < kRows; ++r) {
+    for (int r = 0; r < n_rows; ++r) {
       std::vector<double> sum;
       for (int i = 0; i < n; ++i) sum.push_back(parts.sum(r, i));
       const double factor = rms_factor(sum);
@@ -100,38 +100,46 @@ TEST_F(RowsTest, NormAdd) {
 
 TEST_F(RowsTest, CopyRows) {
   std::mt19937 random(3);
-  for (const int n : kSizes) {
-    const TestParts parts(random, kRows, n, 20);
-    const Floats states = random_floats(random, static_cast<size_t>(kRows) * n);
-    const std::vector<int32_t> chosen = {3, 0, 10, 3};
-    const DeviceArray<float> parts_on(parts.of(all_rows(kRows))), states_on(states);
-    const DeviceArray<int32_t> chosen_on(chosen);
-    const DeviceArray<float> to(chosen.size() * static_cast<size_t>(n));
-    copy_rows(states_on.get(), {.parts = parts.on(parts_on, kRows), .first = 0, .n = n}, chosen_on.get(),
-              {.n_rows = static_cast<int>(chosen.size()), .n = n}, to.get(), nullptr);
+  for (const auto [n, n_rows, of_groups] : kRowsCases) {
+    const TestParts parts(random, n_rows, n, 20, of_groups);
+    const Floats states = random_floats(random, static_cast<size_t>(n_rows) * n);
+    const DeviceArray<float> parts_on(parts.of(all_rows(n_rows))), states_on(states);
+    const Segment added{.parts = parts.on(parts_on, static_cast<size_t>(n_rows)), .first = 0, .n = n};
+    const auto chosen_of = [&](const std::vector<int>& rows) {  // in no order, some twice
+      std::vector<int32_t> chosen;
+      for (const int r : rows) chosen.push_back((r * r + 3) % n_rows);
+      return chosen;
+    };
+    const auto copy = [&](const Segment& segment, const std::vector<int>& rows, bool chooses) {
+      const DeviceArray<int32_t> chosen_on(chosen_of(rows));
+      const DeviceArray<float> to(rows.size() * static_cast<size_t>(n));
+      copy_rows(states_on.get(), segment, chooses ? chosen_on.get() : nullptr,
+                {.n_rows = static_cast<int>(rows.size()), .n = n}, to.get(), nullptr);
+      return to.read();
+    };
+    const Floats got = expect_row_invariant(
+        n_rows, [&](const std::vector<int>& rows) { return copy(added, rows, true); });
+    const std::vector<int32_t> chosen = chosen_of(all_rows(n_rows));
     std::vector<double> expected;
     for (const int r : chosen) {
       for (int i = 0; i < n; ++i)
         expected.push_back(states[static_cast<size_t>(r) * n + i] + parts.sum(r, i));
     }
-    expect_near(to.read(), expected, 1e-6);
-    copy_rows(states_on.get(), {}, chosen_on.get(), {.n_rows = static_cast<int>(chosen.size()), .n = n},
-              to.get(), nullptr);
-    EXPECT_TRUE(same_bits(to.read(), rows_of(states, chosen, static_cast<size_t>(n))));
-    copy_rows(states_on.get(), {}, nullptr, {.n_rows = 2, .n = n}, to.get(), nullptr);
-    Floats first_two = to.read();
-    first_two.resize(2 * static_cast<size_t>(n));
-    EXPECT_TRUE(same_bits(first_two, rows_of(states, {0, 1}, static_cast<size_t>(n))));
+    expect_near(got, expected, 1e-6);
+    EXPECT_TRUE(
+        same_bits(copy({}, all_rows(n_rows), true), rows_of(states, chosen, static_cast<size_t>(n))));
+    EXPECT_TRUE(same_bits(copy({}, all_rows(n_rows), false), states));
+    EXPECT_TRUE(same_bits(copy({}, {0, 1}, false), rows_of(states, {0, 1}, static_cast<size_t>(n))));
   }
 }
 
 TEST_F(RowsTest, Gated) {
   std::mt19937 random(4);
-  for (const int n : kSizes) {
+  for (const auto [n, n_rows, of_groups] : kRowsCases) {
     for (const Gate gate : {Gate::kSilu, Gate::kGelu}) {
-      const TestParts parts(random, kRows, 2 * n, 60);
+      const TestParts parts(random, n_rows, 2 * n, 60, of_groups);
       const int64_t n_inputs = (n + 63) / 64 * 64 + 64;
-      const Floats got = expect_row_invariant(kRows, [&](const std::vector<int>& rows) {
+      const Floats got = expect_row_invariant(n_rows, [&](const std::vector<int>& rows) {
         const int padded_rows = padded(static_cast<int>(rows.size()));
         const DeviceArray<float> parts_on(parts.of(rows));
         const DeviceArray<__half> x_on(
@@ -143,7 +151,7 @@ TEST_F(RowsTest, Gated) {
         return unpacked(x_on.read(), rows.size(), n_inputs, padded_rows);
       });
       std::vector<double> expected;
-      for (int r = 0; r < kRows; ++r) {
+      for (int r = 0; r < n_rows; ++r) {
         for (int i = 0; i < n_inputs; ++i) {
           if (i >= n) {
             expected.push_back(0.0);
@@ -162,10 +170,12 @@ TEST_F(RowsTest, Gated) {
 
 TEST_F(RowsTest, Finish) {
   std::mt19937 random(5);
-  for (const int n : {5, 1000, 151936}) {
+  for (const auto [n, n_rows, of_groups] :
+       {RowsCase{5, 3}, RowsCase{1000, 3}, RowsCase{151936, 3}, RowsCase{1000, 131},
+        RowsCase{1002, 130, true}, RowsCase{4000, 150, true}, RowsCase{256, 512, true}}) {
     for (const float cap : {0.0f, 3.0f}) {
-      const TestParts parts(random, 3, n, 264);
-      const Floats got = expect_row_invariant(3, [&](const std::vector<int>& rows) {
+      const TestParts parts(random, n_rows, n, 264, of_groups);
+      const Floats got = expect_row_invariant(n_rows, [&](const std::vector<int>& rows) {
         const DeviceArray<float> parts_on(parts.of(rows));
         const DeviceArray<float> y(rows.size() * static_cast<size_t>(n));
         finish({.parts = parts.on(parts_on, rows.size()), .first = 0, .n = n},
@@ -173,7 +183,7 @@ TEST_F(RowsTest, Finish) {
         return y.read();
       });
       std::vector<double> expected;
-      for (int r = 0; r < 3; ++r) {
+      for (int r = 0; r < n_rows; ++r) {
         for (int i = 0; i < n; ++i) {
           const double y = parts.sum(r, i);
           expected.push_back(cap > 0 ? cap * std::tanh(y / cap) : y);
