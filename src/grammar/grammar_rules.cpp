@@ -1,6 +1,7 @@
 #include "grammar/grammar_rules.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <exception>
 #include <utility>
 #include <vector>
@@ -14,9 +15,9 @@ constexpr size_t kMaxBytes = size_t{1} << 20;
 constexpr int kMaxDepth = 200;
 constexpr size_t kLongestExplanation = 160;
 
-// Of parentheses, without those in literals, classes and comments.
-int depth_of(const std::string& text) {
-  int depth = 0, deepest = 0;
+// Calls visit(i) for every byte but those in literals, classes and comments.
+template <typename Visit>
+void visit_structure(const std::string& text, const Visit& visit) {
   char closing = 0;  // of the literal, class or comment that it is in
   for (size_t i = 0; i < text.size(); ++i) {
     const char c = text[i];
@@ -32,13 +33,33 @@ int depth_of(const std::string& text) {
       closing = ']';
     } else if (c == '#') {
       closing = '\n';
-    } else if (c == '(') {
-      deepest = std::max(deepest, ++depth);
-    } else if (c == ')') {
-      --depth;
+    } else {
+      visit(i);
     }
   }
+}
+
+// Of parentheses.
+int depth_of(const std::string& text) {
+  int depth = 0, deepest = 0;
+  visit_structure(text, [&](size_t i) {
+    depth += text[i] == '(' ? 1 : text[i] == ')' ? -1 : 0;
+    deepest = std::max(deepest, depth);
+  });
   return deepest;
+}
+
+// libllama's parser repeats what is to be repeated at least 5 and at most 3 times for ever.
+void check_repetitions(const std::string& text) {
+  visit_structure(text, [&](size_t i) {
+    unsigned least = 0, most = 0;
+    if (text[i] != '{' || std::sscanf(text.c_str() + i, "{ %u , %u", &least, &most) != 2) return;
+    if (most < least) {
+      fail(ErrorCode::kInvalidArgument,
+           "the grammar makes no sense: something is to be repeated at least {} and at most {} times",
+           least, most);
+    }
+  });
 }
 
 // Where it begins, behind spaces and comments.
@@ -131,6 +152,7 @@ GrammarRules read_grammar(const std::string& text, const Vocabulary& vocabulary)
   if (depth_of(text) > kMaxDepth) {
     fail(ErrorCode::kInvalidArgument, "the grammar is nested more than {} levels deep", kMaxDepth);
   }
+  check_repetitions(text);
   llama_grammar_parser parser(vocabulary.raw());
   try {
     const char* left = text.c_str() + first_rule(text);

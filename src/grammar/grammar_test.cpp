@@ -175,6 +175,8 @@ TEST_F(GrammarTest, SaysWhatIsWrong) {
     return "";
   };
   EXPECT_NE(complaint("# none\nroot ::= other").find("there is no rule other"), std::string::npos);
+  EXPECT_NE(complaint("root ::= [0-9]{19,15}").find("at least 19 and at most 15"), std::string::npos);
+  EXPECT_EQ(complaint("root ::= [0-9]{15,19} \"{19,15}\""), "");
   EXPECT_NE(complaint("root ::= (\"a\"").find("expecting ')'"), std::string::npos);
   EXPECT_NE(complaint("root ::= root \"a\"").find("begins with itself"), std::string::npos);
   EXPECT_LT(complaint("root ::= \"a\" )" + std::string(5000, 'x')).size(), 300);
