@@ -76,14 +76,14 @@ Executor::Executor(std::shared_ptr<const Model> model, const ExecutorOptions& op
 
 void Executor::reserve() {
   const GpuKernels* gpu = model_->gpu_kernels();
-  const PassShape largest{.n_rows = max_rows_,
-                          .n_kv = cache_.cells().n_cells(),
-                          .attention_tiles =
-                              gpu != nullptr ? gpu->attention_tiles(model_->config(), visible_) : 0,
-                          .n_logits = std::min(max_rows_, kReservedLogitRows),
-                          .n_hidden = 0,
-                          .layers = LayerSet::full(model_->config().n_layers),
-                          .hidden_at = {}};
+  const PassShape largest{
+      .n_rows = max_rows_,
+      .n_kv = cache_.cells().n_cells(),
+      .attention_tiles = gpu != nullptr ? gpu->attention_tiles(model_->config(), visible_) : 0,
+      .n_logits = std::min(max_rows_, kReservedLogitRows),
+      .n_hidden = 0,
+      .layers = LayerSet::full(model_->config().n_layers),
+      .hidden_at = {}};
   PassGraph graph(context_, largest);
   allocate(graph);
 }

@@ -48,7 +48,8 @@ class GpuKernels {
 
   // What the rows of a pass see, for a graph of `n_rows` rows and lists of up to `n_listed` cells.
   virtual size_t seen_bytes(const ModelConfig& config, int n_rows, int n_listed) const = 0;
-  // How wide attention is computed for such rows, which changes no bit of any row. A graph is made for it.
+  // How wide attention is computed for such rows, which changes no bit of any row. A graph is made for
+  // it.
   virtual int attention_tiles(const ModelConfig& config, const VisibleRows& rows) const = 0;
   virtual void fill_seen(const ModelConfig& config, const VisibleRows& rows, int n_listed, int n_tiles,
                          std::byte* to) const = 0;

@@ -45,7 +45,8 @@ struct AttentionItem {
   int32_t end;
 };
 // Queries are rows times heads of a KV head. A block of threads takes 1, 2 or 4 tiles of them at a time:
-// many reads of a cell for few rows are many blocks at once, many rows of one text read their cells once.
+// many reads of a cell for few rows are many blocks at once, many rows of one text read their cells
+// once.
 constexpr int kTileQueries = 16;
 constexpr int kMostTiles = 4;
 constexpr int kItemQueries = kMostTiles * kTileQueries;  // most queries of an item

@@ -75,8 +75,8 @@ class Item {
 
 }  // namespace
 
-void make_attention_items(std::span<const SeenCells> rows, int heads_per_kv, int item_chunks, int n_tiles,
-                          AttentionItems& to) {
+void make_attention_items(std::span<const SeenCells> rows, int heads_per_kv, int item_chunks,
+                          int n_tiles, AttentionItems& to) {
   CHECK(item_chunks == 1 || item_chunks == kGroup || item_chunks == kAllChunks);
   CHECK(heads_per_kv >= 1 && heads_per_kv <= kItemQueries);
   to.items.clear();

@@ -23,13 +23,14 @@ struct AttentionItems {
 
 // Items of `item_chunks` chunks: 1, kGroup or kAllChunks.
 //
-// Neighbouring rows share an item, as far as `n_tiles` hold their queries, if they see the same cells in it: if all
-// of it lies in shared cells of one sequence (one `shared`), or if their own cells are one list, of
-// which each row sees at least as much as the row before it.
-void make_attention_items(std::span<const SeenCells> rows, int heads_per_kv, int item_chunks, int n_tiles,
-                          AttentionItems& to);
+// Neighbouring rows share an item, as far as `n_tiles` hold their queries, if they see the same cells in
+// it: if all of it lies in shared cells of one sequence (one `shared`), or if their own cells are one
+// list, of which each row sees at least as much as the row before it.
+void make_attention_items(std::span<const SeenCells> rows, int heads_per_kv, int item_chunks,
+                          int n_tiles, AttentionItems& to);
 
-// How wide blocks are to be for texts of so many rows each: the tiles for which they have the least to do.
+// How wide blocks are to be for texts of so many rows each: the tiles for which they have the least to
+// do.
 int choose_tiles(std::span<const int> rows_of_texts, int heads_per_kv);
 
 // Floats of the partial results of all rows.
