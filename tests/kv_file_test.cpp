@@ -18,8 +18,6 @@ namespace {
 
 using namespace test;
 
-constexpr uint64_t kFingerprint = 12345;
-
 std::string read_file(const std::filesystem::path& path) {
   std::ifstream stream(path, std::ios::binary);
   return {std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
@@ -41,7 +39,7 @@ class KvFile : public ::testing::Test {
     read_and_commit(*executor_, sequence_, std::span(tokens_).first(15));
     executor_->cells().remove(hole);
     read_and_commit(*executor_, sequence_, std::span(tokens_).subspan(15));
-    executor_->cache().save(sequence_, tokens_, kFingerprint, path_);
+    executor_->save(sequence_, tokens_, path_);
   }
 
   std::shared_ptr<const Model> model_ = load_model(model_file("tiny-llama"));
@@ -57,7 +55,7 @@ TEST_F(KvFile, GoesOnWhereItWas) {
   const auto expected = read_and_commit(*executor_, sequence_, more);
 
   const auto other = make_executor(model_);
-  const auto restored = other->cache().restore(path_, kFingerprint);
+  const auto restored = other->restore(path_);
   ASSERT_TRUE(restored.has_value());
   EXPECT_EQ(restored->tokens, tokens_);
   EXPECT_EQ(other->cells().n_committed(restored->sequence), static_cast<int>(tokens_.size()));
@@ -70,21 +68,20 @@ TEST_F(KvFile, DoesNotFit) {
   const SequenceId other = small->cells().create();
   read_and_commit(*small, other, random_tokens(*model_, 128, 4));
   read_and_commit(*small, other, random_tokens(*model_, 100, 4));
-  EXPECT_FALSE(small->cache().restore(path_, kFingerprint).has_value());
+  EXPECT_FALSE(small->restore(path_).has_value());
   EXPECT_EQ(small->cells().n_free(), 256 - 228);
 }
 
 TEST_F(KvFile, RefusesWhatIsNotItsOwn) {
-  const auto expect_refused = [&](Executor& executor, uint64_t fingerprint) {
-    EXPECT_THROW(executor.cache().restore(path_, fingerprint), Error);
+  const auto expect_refused = [&](Executor& executor) {
+    EXPECT_THROW(executor.restore(path_), Error);
     EXPECT_EQ(executor.cells().n_free(), executor.cells().n_cells());
   };
-  expect_refused(*make_executor(model_), kFingerprint + 1);
-  expect_refused(*make_executor(model_, KvType::kF32), kFingerprint);
-  expect_refused(*make_executor(load_model(model_file("tiny-llama-h64"))), kFingerprint);
-  EXPECT_THROW(executor_->cache().restore(folder_.file("missing"), kFingerprint), Error);
-  EXPECT_THROW(executor_->cache().save(sequence_, tokens_, kFingerprint, "/nonexistent/context.bin"),
-               Error);
+  expect_refused(*make_executor(load_model(model_file("tiny-llama-f32"))));
+  expect_refused(*make_executor(model_, KvType::kF32));
+  expect_refused(*make_executor(load_model(model_file("tiny-llama-h64"))));
+  EXPECT_THROW(executor_->restore(folder_.file("missing")), Error);
+  EXPECT_THROW(executor_->save(sequence_, tokens_, "/nonexistent/context.bin"), Error);
 }
 
 TEST_F(KvFile, NoticesDamage) {
@@ -92,7 +89,7 @@ TEST_F(KvFile, NoticesDamage) {
   const auto other = make_executor(model_);
   const auto expect_refused = [&](const std::string& data, const std::string& what) {
     write_file(path_, data);
-    EXPECT_THROW(other->cache().restore(path_, kFingerprint), Error) << what;
+    EXPECT_THROW(other->restore(path_), Error) << what;
     EXPECT_EQ(other->cells().n_free(), other->cells().n_cells()) << what;
   };
   std::mt19937 random(5);
@@ -112,7 +109,7 @@ TEST_F(KvFile, NoticesDamage) {
 
 TEST_F(KvFile, ReplacesTheFileInOneStep) {
   const std::string before = read_file(path_);
-  executor_->cache().save(sequence_, tokens_, kFingerprint, path_);
+  executor_->save(sequence_, tokens_, path_);
   EXPECT_EQ(read_file(path_), before);
   EXPECT_FALSE(std::filesystem::exists(path_.string() + ".part"));
 }

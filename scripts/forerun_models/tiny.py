@@ -18,8 +18,8 @@ import numpy as np
 from . import vocabulary
 from .tiny_specs import TinySpec
 
-_CONTEXT = 1024
-_LOGIT_SPREAD = 2.5  # standard deviation of the logits
+CONTEXT = 1024
+LOGIT_SPREAD = 2.5  # standard deviation of the logits
 
 
 def write_tiny(spec: TinySpec, path: Path) -> list[Path]:
@@ -57,7 +57,7 @@ def _write_keys(writer: gguf.GGUFWriter, spec: TinySpec) -> None:
     writer.add_name(spec.name)
     writer.add_description(f"random weights for tests, numpy PCG64, seed {spec.seed}")
     writer.add_file_type(gguf.LlamaFileType.ALL_F32 if spec.weight_type == "F32" else gguf.LlamaFileType.MOSTLY_F16)
-    writer.add_context_length(_CONTEXT)
+    writer.add_context_length(CONTEXT)
     writer.add_embedding_length(spec.width)
     writer.add_block_count(spec.n_layer)
     writer.add_feed_forward_length(spec.n_ff)
@@ -98,8 +98,8 @@ def _tensors(spec: TinySpec):
     n_vocab = len(_vocabulary(spec).texts)
     d, q_size, kv_size = spec.width, spec.n_head * spec.head_size, spec.n_head_kv * spec.head_size
     last_norm = 4.0 if spec.arch == "gemma3" else 1.0
-    head_gain = _LOGIT_SPREAD / last_norm
-    draw = _Drawer(spec.seed, spec.arch)
+    head_gain = LOGIT_SPREAD / last_norm
+    draw = Drawer(spec.seed, spec.arch)
 
     yield draw.matrix("token_embd.weight", n_vocab, d, head_gain)
     if spec.rope.llama3_factors:
@@ -144,7 +144,7 @@ def _tensors(spec: TinySpec):
         yield draw.bias("output.bias", n_vocab)
 
 
-class _Drawer:
+class Drawer:
     def __init__(self, seed: int, arch: str):
         self._key = [seed, zlib.crc32(arch.encode())]
 

@@ -53,10 +53,11 @@ int context_of(const EngineOptions& options, const ModelConfig& config) {
 // Without a choice a context for each request, or as much as memory allows: requests get cells by need.
 int default_cells(const EngineOptions& options, const Model& model, int n_context) {
   constexpr double kShare = 0.8;  // of what is free: drafters and passes need some, too
+  const int n_all = n_context * options.n_parallel;
   const size_t of_cell = KvCache::cell_bytes(model.config(), kv_type_named(options.kv_type));
+  if (of_cell == 0) return n_all;  // a model whose texts are states
   const double n_fitting =
       kShare * static_cast<double>(model.device().n_free_bytes()) / static_cast<double>(of_cell);
-  const int n_all = n_context * options.n_parallel;
   return n_fitting < n_all ? std::max(n_context, static_cast<int>(n_fitting)) : n_all;
 }
 
@@ -105,7 +106,7 @@ ModelFacts facts_of(const Model& model) {
 }
 
 int min_rows_of(const EngineOptions& options, const Model& model) {
-  if (!options.exact || !model.kernels_name().empty()) return 1;
+  if (!options.exact || !model.kernels_name().empty() || !model.has_blocks()) return 1;
   check(options.n_parallel == 1, "exact text on a GPU is for one request at a time");
   return kExactRows;
 }
@@ -134,7 +135,8 @@ class Engine::Impl {
         executor(loaded.model, {.kv = {.n_cells = n_cells_of(options, *loaded.model, n_context),
                                        .type = kv_type_named(options.kv_type)},
                                 .max_rows = options.max_rows,
-                                .min_rows = min_rows_of(options, *loaded.model)}),
+                                .min_rows = min_rows_of(options, *loaded.model),
+                                .is_exact = options.exact}),
         costs(known_costs(executor)),
         progress(options.progress),
         warn(never_throwing(options.warn)),
@@ -146,6 +148,13 @@ class Engine::Impl {
                       .warn = warn}),
         stepper(executor, loaded.vocabulary, stepper_options(options, n_context, warn), &costs) {
     add_speculation(options.speculation);
+    if (warn && !loaded.model->has_blocks()) {
+      warn(fmt::format(
+          "'{}' models run through libllama: drafts come from texts and draft models, no layers "
+          "are left out, and a draft may tip the balance between tokens that are equally likely "
+          "(--exact: no drafts)",
+          loaded.model->config().architecture));
+    }
   }
   ~Impl() { keep_costs(executor, costs); }
 

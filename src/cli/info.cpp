@@ -26,6 +26,16 @@ struct InfoOptions {
   bool json = false;
 };
 
+// What works, by what computes the model.
+constexpr const char* kByForerun =
+    "forerun: drafts from texts, draft models and layers; the same text with and without";
+constexpr const char* kByLibllama =
+    "libllama: drafts from texts and draft models, no layers, no embeddings; --exact: no drafts";
+
+void print_row(const char* name, const std::string& value) {
+  std::printf("%-14s %s\n", name, printable(value).c_str());
+}
+
 struct Summary {
   int64_t n_parameters = 0;
   std::map<std::string, size_t> bytes_by_type;
@@ -52,9 +62,7 @@ std::string weights_line(const Summary& summary) {
 void print_text(const GgufFile& file, const ModelConfig& config, const Vocabulary& vocabulary,
                 bool has_template) {
   const Summary summary = summarise(file);
-  const auto row = [](const char* name, const std::string& value) {
-    std::printf("%-14s %s\n", name, printable(value).c_str());
-  };
+  const auto row = print_row;
   row("file",
       fmt::format("{} ({:.1f} MB{})", file.path().string(), static_cast<double>(file.n_bytes()) / 1e6,
                   file.parts().size() > 1 ? fmt::format(" in {} parts", file.parts().size()) : ""));
@@ -97,11 +105,14 @@ nlohmann::ordered_json to_json(const GgufFile& file, const ModelConfig& config,
 void info(const InfoOptions& options) {
   const GgufFile file = GgufFile::open(resolve_model(chosen_model(options.model, options.hub)));
   const GgufMetadata metadata = file.metadata();
-  const ModelConfig config = architecture_of(file).config(metadata);
+  const Architecture* architecture = architecture_of(file);
+  const ModelConfig config =
+      architecture != nullptr ? architecture->config(metadata) : read_llama_config(metadata);
   const Vocabulary vocabulary = Vocabulary::load(metadata);
   const bool has_template = ChatTemplate::from(metadata).has_value();
   if (options.json) {
     nlohmann::ordered_json object = to_json(file, config, vocabulary, has_template);
+    object["computed_by"] = architecture != nullptr ? "forerun" : "libllama";
     if (options.metadata) {
       for (const std::string& key : metadata.keys()) object["metadata"][key] = metadata.describe(key);
     }
@@ -109,6 +120,7 @@ void info(const InfoOptions& options) {
     return;
   }
   print_text(file, config, vocabulary, has_template);
+  print_row("computed by", architecture != nullptr ? kByForerun : kByLibllama);
   if (!options.metadata) return;
   std::printf("\n");
   for (const std::string& key : metadata.keys()) {

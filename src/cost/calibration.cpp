@@ -6,6 +6,7 @@
 #include "core/check.h"
 #include "core/median.h"
 #include "core/stopwatch.h"
+#include "cost/guessed_costs.h"
 #include "model/own_sequence.h"
 #include "model/scratch_guard.h"
 
@@ -138,7 +139,9 @@ Calibration measure(Executor& executor, const CalibrationOptions& options) {
     points.push_back(
         {.n_rows = counts[i], .seconds = near_seconds[i], .seconds_per_token = std::max(0.0, slope)});
   }
-  return {.curve = CostCurve(std::move(points)), .blocks = calibrate_blocks(executor, n_rounds)};
+  return {.curve = CostCurve(std::move(points)),
+          .blocks = executor.model().has_blocks() ? calibrate_blocks(executor, n_rounds)
+                                                  : guess_costs(executor).blocks};
 }
 
 }  // namespace
@@ -146,10 +149,9 @@ Calibration measure(Executor& executor, const CalibrationOptions& options) {
 Calibration calibrate(Executor& executor, const CalibrationOptions& options) {
   constexpr int kEnoughCells = 512;
   if (executor.cells().n_free() >= kEnoughCells) return measure(executor, options);
-  Executor own(executor.shared_model(),
-               {.kv = {.n_cells = kEnoughCells, .type = executor.cache().type()},
-                .max_rows = executor.max_rows(),
-                .min_rows = executor.min_rows()});
+  Executor own(executor.shared_model(), {.kv = {.n_cells = kEnoughCells, .type = executor.kv_type()},
+                                         .max_rows = executor.max_rows(),
+                                         .min_rows = executor.min_rows()});
   return measure(own, options);
 }
 

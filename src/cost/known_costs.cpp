@@ -92,7 +92,7 @@ CostKey CostKey::of(Executor& executor) {
   machine.add(kVersionText);
   StableHash all = machine;
   all.add(executor.model().fingerprint());
-  all.add(ggml_type_name(executor.cache().keys(0)->type));
+  all.add(ggml_type_name(ggml_type_of(executor.kv_type())));
   return {.key = fmt::format("{:016x}", all.value()),
           .machine = fmt::format("{:016x}", machine.value()),
           .n_bytes = n_bytes_read(executor.model())};

@@ -54,6 +54,7 @@ template <auto kMake, auto kOptions>
 DrafterSet make_layer_skipping(const MethodOptions& options, const DraftResources& resources) {
   CHECK(resources.costs != nullptr);
   Executor& executor = executor_of(resources);
+  executor.model().require_blocks("drafting with layers left out");
   const auto& [layers, draft] = options.*kOptions;
   return only(std::make_unique<LayerSkippingDrafter>(
       draft, executor, *resources.costs,
@@ -106,7 +107,7 @@ DrafterSet make_auto(const MethodOptions& given, const DraftResources& resources
     // A classifier is for one drafter.
     if (given.stopping.rule == "disco") options.stopping.rule = "own";
   }
-  if (given.automatic.layers != "none") {
+  if (given.automatic.layers != "none" && executor_of(resources).model().has_blocks()) {
     all.add(make_drafters(given.automatic.layers, options, resources));
   }
   return all;

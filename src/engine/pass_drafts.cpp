@@ -62,6 +62,9 @@ DraftLimits PassDrafts::limits_of(const ActiveRequest& active) const {
   if (active.request->max_draft() >= 0) {
     limits.max_nodes = std::min(limits.max_nodes, active.request->max_draft());
   }
+  const PassLimits of_passes = executor_.limits();
+  limits.is_chain = !of_passes.trees;
+  limits.max_depth = std::min(limits.max_depth, of_passes.depth);
   // Where bits depend on a pass's shape, rows give those of plain decoding in a chain that
   // leaves the shape as it is.
   if (is_exact(active)) {

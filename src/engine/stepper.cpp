@@ -41,6 +41,7 @@ Stepper::Stepper(Executor& executor, const Vocabulary& vocabulary, const Stepper
 }
 
 RequestId Stepper::submit(Request request, const Speculation& speculation) {
+  if (request.embedding) executor_.model().require_blocks("an embedding");
   auto active = std::make_unique<ActiveRequest>();
   active->request = std::make_unique<RunningRequest>(
       std::move(request), vocabulary_,

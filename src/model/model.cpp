@@ -68,16 +68,23 @@ GpuKernels* Model::serving_gpu_kernels() const {
   return serves ? gpu : nullptr;
 }
 
-const Architecture& architecture_of(const GgufFile& file) {
+const Architecture* architecture_of(const GgufFile& file) {
   const auto name = file.metadata().get_string("general.architecture");
   if (!name)
     fail(ErrorCode::kInvalidFile, "{} does not say which architecture it has", file.path().string());
-  if (const Architecture* architecture = find_architecture(*name)) return *architecture;
-  std::string known;
-  for (const Architecture* architecture : architectures()) {
-    known += (known.empty() ? "" : ", ") + std::string(architecture->name());
+  if (const Architecture* architecture = find_architecture(*name)) {
+    try {
+      architecture->config(file.metadata());
+      return architecture;
+    } catch (const Error& error) {  // a variant that is not ours
+      if (error.code() != ErrorCode::kUnsupported) throw;
+    }
   }
-  fail(ErrorCode::kUnsupported, "architecture '{}' is not supported; forerun runs {}", *name, known);
+  if (!llama_knows(*name)) {
+    fail(ErrorCode::kUnsupported,
+         "architecture '{}' is not supported: neither forerun nor the libllama in it knows it", *name);
+  }
+  return nullptr;
 }
 
 std::shared_ptr<const Model> Model::load(GgufFile file, std::shared_ptr<Device> device,
@@ -90,7 +97,12 @@ std::shared_ptr<const Model> Model::load(std::shared_ptr<const GgufFile> file,
                                          const std::function<void(double)>& progress) {
   std::shared_ptr<Model> model(new Model(std::move(file)));
   model->device_ = std::move(device);
-  model->architecture_ = &architecture_of(*model->file_);
+  model->architecture_ = architecture_of(*model->file_);
+  if (model->architecture_ == nullptr) {
+    model->llama_ = std::make_unique<LlamaModel>(*model->file_, *model->device_, progress);
+    model->config_ = model->llama_->config(model->file_->metadata());
+    return model;
+  }
   model->config_ = model->architecture_->config(model->file_->metadata());
   if (model->device_->kernels() != nullptr && model->config_.head_dim > kMaxHeadDim) {
     fail(ErrorCode::kUnsupported, "the model has heads of size {}; on CPUs forerun takes up to {}",
@@ -121,7 +133,14 @@ void Model::embed(TokenId token, std::span<float> embedding) const {
   }
 }
 
+void Model::require_blocks(std::string_view what) const {
+  if (has_blocks()) return;
+  fail(ErrorCode::kUnsupported, "{} needs the model's layers, and '{}' models run through libllama",
+       what, config_.architecture);
+}
+
 std::string_view Model::kernels_name() const {
+  if (llama_ != nullptr) return "";
   if (gpu_ != nullptr) return gpu_->name();
   return device_->kernels() != nullptr ? device_->kernels()->name : "";
 }

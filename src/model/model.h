@@ -9,12 +9,14 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <string_view>
 
 #include "core/ids.h"
 #include "gguf/gguf_file.h"
 #include "model/arch/architecture.h"
 #include "model/config.h"
 #include "model/device.h"
+#include "model/llama/llama_model.h"
 #include "model/weight_loader.h"
 #include "model/weights.h"
 
@@ -36,7 +38,13 @@ class Model {
   const GgufFile& file() const { return *file_; }
   const ModelConfig& config() const { return config_; }
   const ModelWeights& weights() const { return weights_; }
+  // How its blocks are computed; where there is one, layers can be left out and states seen.
   const Architecture& architecture() const { return *architecture_; }
+  bool has_blocks() const { return architecture_ != nullptr; }
+  // Throws Error{kUnsupported}, which says what for, where there is none.
+  void require_blocks(std::string_view what) const;
+  // What computes it where we have no architecture for it; nullptr: we have.
+  const LlamaModel* llama() const { return llama_.get(); }
   Device& device() const { return *device_; }
   // Our kernels on a GPU, where they compute this model; nullptr: others do.
   GpuKernels* gpu_kernels() const { return gpu_; }
@@ -58,13 +66,15 @@ class Model {
   std::shared_ptr<Device> device_;
   GpuKernels* gpu_ = nullptr;  // of the device
   const Architecture* architecture_ = nullptr;
+  std::unique_ptr<LlamaModel> llama_;
   ModelConfig config_;
   const GgufTensor* embedding_ = nullptr;  // [n_embd, n_vocab], read from the mapped file
   ModelWeights weights_;
   WeightStorage storage_;
 };
 
-// Checks that forerun can run the file, without loading weights. Throws Error.
-const Architecture& architecture_of(const GgufFile& file);
+// The architecture of ours that computes the file; nullptr: libllama does. Checks that one of the two
+// can, without loading weights. Throws Error.
+const Architecture* architecture_of(const GgufFile& file);
 
 }  // namespace forerun

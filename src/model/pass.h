@@ -46,7 +46,9 @@ class PassResult {
   std::span<const float> hidden(size_t at, size_t row) const;
 
  private:
-  friend class Executor;
+  friend class Executor;  // makes it; these fill it:
+  friend class OwnPasses;
+  friend class LlamaPasses;
   std::span<const float> logits_;               // n_logits x n_vocab
   std::vector<std::span<const float>> hidden_;  // per boundary: n_hidden x n_embd
   std::vector<int32_t> logit_index_;            // per row: its place in logits_, or -1

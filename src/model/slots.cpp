@@ -150,11 +150,11 @@ const Slot* Slots::newest() const {
 void Slots::save(const std::filesystem::path& path) const {
   const Slot* slot = newest();
   if (slot == nullptr) return;
-  executor_.cache().save(slot->sequence, slot->text, executor_.model().fingerprint(), path);
+  executor_.save(slot->sequence, slot->text, path);
 }
 
 void Slots::restore(const std::filesystem::path& path) {
-  auto restored = executor_.cache().restore(path, executor_.model().fingerprint());
+  auto restored = executor_.restore(path);
   if (!restored) return;
   if (static_cast<int>(restored->tokens.size()) > n_context_) {
     executor_.cells().remove(restored->sequence);

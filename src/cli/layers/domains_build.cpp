@@ -175,6 +175,7 @@ void build_domains(const DomainsBuildOptions& options) {
   const EngineOptions engine = engine_options(options.model, {});
   const LoadedModel loaded = load_model(resolve_model(engine.model), options.model.device,
                                         [&](double share) { engine.progress("loading", share); });
+  loaded.model->require_blocks("finding layers for domains");
   std::vector<DomainPrompts> domains;
   if (n_found > 0) {
     domains.push_back(in_one(prompts, loaded));

@@ -10,6 +10,7 @@
 #include "cli/layers/texts.h"
 #include "cli/model_options.h"
 #include "cli/output.h"
+#include "core/error.h"
 #include "core/replace_file.h"
 #include "layers/layer_file.h"
 #include "model/model.h"
@@ -33,7 +34,12 @@ struct CheckedModel {
 
 CheckedModel read_model(const std::string& name) {
   const GgufFile file = GgufFile::open(resolve_model(name));
-  const int n_layers = architecture_of(file).config(file.metadata()).n_layers;
+  const Architecture* architecture = architecture_of(file);
+  if (architecture == nullptr) {
+    fail(ErrorCode::kUnsupported, "{} runs through libllama, which leaves no layers out",
+         file.path().string());
+  }
+  const int n_layers = architecture->config(file.metadata()).n_layers;
   return {.identity = {.fingerprint = model_fingerprint(file), .n_layers = n_layers},
           .without_planted = planted_layers(file, n_layers)};
 }

@@ -109,6 +109,7 @@ void search(const SearchOptions& options) {
                                         [&](double share) { engine.progress("loading", share); });
   const std::vector<std::vector<TokenId>> prompts =
       prompts_of(loaded, options.prompts, options.texts.n_texts);
+  loaded.model->require_blocks("a search for layers");
   const int n_layers = loaded.model->config().n_layers;
   Found found;
   found.without_planted = planted_layers(loaded.model->file(), n_layers);

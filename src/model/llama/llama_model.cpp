@@ -1,0 +1,85 @@
+#include "model/llama/llama_model.h"
+
+#include <llama-arch.h>
+#include <llama.h>
+
+#include <algorithm>
+#include <array>
+
+#include "core/error.h"
+#include "gguf/ggml_log.h"
+
+namespace forerun {
+namespace {
+
+// Counts that some architectures have once for each layer: the largest.
+int largest(const GgufMetadata& metadata, const std::string& key) {
+  if (metadata.is_array(key)) {
+    const auto values = metadata.get_int_array(key).value();
+    return values.empty() ? 0 : static_cast<int>(*std::ranges::max_element(values));
+  }
+  return static_cast<int>(metadata.get_int(key).value_or(0));
+}
+
+}  // namespace
+
+bool llama_knows(const std::string& architecture) {
+  return llm_arch_from_string(architecture) != LLM_ARCH_UNKNOWN;
+}
+
+LlamaModel::LlamaModel(const GgufFile& file, const Device& device,
+                       const std::function<void(double)>& progress) {
+  GgmlLogCapture log;
+  std::array<ggml_backend_dev_t, 2> devices = {device.is_host() ? nullptr : device.raw(), nullptr};
+  llama_model_params params = llama_model_default_params();
+  params.devices = devices.data();
+  params.n_gpu_layers = device.is_host() ? 0 : -1;
+  params.progress_callback = [](float share, void* to) {
+    const auto& tell = *static_cast<const std::function<void(double)>*>(to);
+    if (tell) tell(static_cast<double>(share));
+    return true;
+  };
+  params.progress_callback_user_data = const_cast<std::function<void(double)>*>(&progress);
+  model_ = {llama_model_load_from_file(file.path().c_str(), params), llama_model_free};
+  if (model_ == nullptr) {
+    fail(ErrorCode::kUnsupported, "libllama cannot load {}: {}", file.path().string(),
+         log.first_error());
+  }
+  if (!llama_model_has_decoder(model_.get()) || llama_model_has_encoder(model_.get())) {
+    fail(ErrorCode::kUnsupported, "{} has an encoder, and forerun runs models that decode alone",
+         file.path().string());
+  }
+}
+
+ModelConfig read_llama_config(const GgufMetadata& metadata) {
+  ModelConfig config;
+  config.architecture = metadata.get_string("general.architecture").value_or("");
+  config.name = metadata.get_string("general.name").value_or("");
+  const auto count = [&](const char* name) {
+    return largest(metadata, config.architecture + "." + name);
+  };
+  config.n_layers = count("block_count");
+  config.n_embd = count("embedding_length");
+  config.n_ctx_train = count("context_length");
+  config.n_ff = count("feed_forward_length");
+  config.n_heads = count("attention.head_count");
+  config.n_kv_heads = count("attention.head_count_kv");
+  config.head_dim = count("attention.key_length");
+  if (config.head_dim == 0 && config.n_heads > 0) config.head_dim = config.n_embd / config.n_heads;
+  return config;
+}
+
+ModelConfig LlamaModel::config(const GgufMetadata& metadata) const {
+  ModelConfig config = read_llama_config(metadata);
+  config.n_layers = llama_model_n_layer(raw());
+  config.n_embd = llama_model_n_embd(raw());
+  config.n_vocab = llama_vocab_n_tokens(llama_model_get_vocab(raw()));
+  config.n_ctx_train = llama_model_n_ctx_train(raw());
+  return config;
+}
+
+bool LlamaModel::is_recurrent() const {
+  return llama_model_is_recurrent(raw()) || llama_model_is_hybrid(raw());
+}
+
+}  // namespace forerun

@@ -1,0 +1,36 @@
+// A model that libllama computes: what we have no architecture of our own for.
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "gguf/gguf_file.h"
+#include "model/config.h"
+#include "model/device.h"
+
+struct llama_model;
+
+namespace forerun {
+
+// Whether libllama has an architecture of that name.
+bool llama_knows(const std::string& architecture);
+// What the metadata of such a model says; sizes of parts that only our own graphs need may be missing.
+ModelConfig read_llama_config(const GgufMetadata& metadata);
+
+class LlamaModel {
+ public:
+  // Throws Error, which says why libllama does not take it.
+  LlamaModel(const GgufFile& file, const Device& device, const std::function<void(double)>& progress);
+
+  ModelConfig config(const GgufMetadata& metadata) const;
+  // Its memory is a state, which has nothing of single tokens: wholly or in some layers.
+  bool is_recurrent() const;
+  llama_model* raw() const { return model_.get(); }
+
+ private:
+  std::shared_ptr<llama_model> model_;
+};
+
+}  // namespace forerun
