@@ -22,6 +22,7 @@ PAGES = {
     "layers": "the model as its own drafter: SWIFT, KnapSpec, Draft & Verify, CLaSp, DEL; ablations, sweeps, long texts",
     "domains": "layers by what a prompt is about: KNN-SSD",
     "stopping": "when to stop drafting: DISCO and every other rule",
+    "gpu": "`auto` on a GPU, alone and with many requests at once",
     "engine": "passes, prompts and loading beside libllama",
 }
 
