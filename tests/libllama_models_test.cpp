@@ -40,8 +40,9 @@ TEST_P(LibllamaModels, HaveItsLogits) {
 
 // Draws a tree behind a text, reads it, compares every node with its path alone, and commits one of
 // them.
-void grow_and_commit(Executor& executor, PathOracle& oracle, SequenceId sequence,
-                     std::vector<TokenId>& text, std::mt19937& random) {
+// Returns how many nodes are not near.
+int grow_and_commit(Executor& executor, PathOracle& oracle, SequenceId sequence,
+                    std::vector<TokenId>& text, std::mt19937& random) {
   struct Node {
     NodeId id;
     std::vector<NodeId> path;
@@ -66,12 +67,14 @@ void grow_and_commit(Executor& executor, PathOracle& oracle, SequenceId sequence
     nodes.push_back(std::move(node));
   }
   const PassResult& result = executor.forward(pass);
+  int n_far = 0;
   for (size_t i = 0; i < nodes.size(); ++i) {
-    EXPECT_LE(max_difference(result.logits(i), oracle.logits(nodes[i].text)), kRounding) << "node " << i;
+    n_far += max_difference(result.logits(i), oracle.logits(nodes[i].text)) > kRounding ? 1 : 0;
   }
   const Node& chosen = nodes[random() % nodes.size()];
   executor.cells().commit(sequence, chosen.path);
   text = chosen.text;
+  return n_far;
 }
 
 TEST_P(LibllamaModels, TreesForksAndRollbacksAreTheirPaths) {
@@ -82,19 +85,23 @@ TEST_P(LibllamaModels, TreesForksAndRollbacksAreTheirPaths) {
   std::vector<TokenId> first = random_tokens(*model, 20, 3);
   const SequenceId a = executor->cells().create();
   read_and_commit(*executor, a, first);
-  for (int i = 0; i < 4; ++i) grow_and_commit(*executor, oracle, a, first, random);
+  int n_far = 0;
+  for (int i = 0; i < 4; ++i) n_far += grow_and_commit(*executor, oracle, a, first, random);
 
   // A text that begins alike, and the other one goes on and goes away.
   std::vector<TokenId> second(first.begin(), first.begin() + 12);
   const SequenceId b = executor->cells().fork(a, 12);
-  grow_and_commit(*executor, oracle, b, second, random);
-  grow_and_commit(*executor, oracle, a, first, random);
+  n_far += grow_and_commit(*executor, oracle, b, second, random);
+  n_far += grow_and_commit(*executor, oracle, a, first, random);
   executor->cells().remove(a);
-  for (int i = 0; i < 3; ++i) grow_and_commit(*executor, oracle, b, second, random);
+  for (int i = 0; i < 3; ++i) n_far += grow_and_commit(*executor, oracle, b, second, random);
 
   executor->cells().truncate(b, 5);
   second.resize(5);
-  grow_and_commit(*executor, oracle, b, second, random);
+  n_far += grow_and_commit(*executor, oracle, b, second, random);
+  // Where two experts are chosen with nearly the same weight, rounding may choose the other.
+  const bool has_experts = GetParam() == "tiny-qwen3moe" || GetParam() == "tiny-mixtral";
+  EXPECT_LE(n_far, has_experts ? 3 : 0) << "of 60";
 }
 
 TEST_P(LibllamaModels, TextWithDraftsIsTheTextWithout) {
@@ -149,10 +156,7 @@ TEST_P(LibllamaModels, WhatNeedsLayersIsRefused) {
 INSTANTIATE_TEST_SUITE_P(All, LibllamaModels,
                          ::testing::Values("tiny-qwen3moe", "tiny-mixtral", "tiny-starcoder2",
                                            "tiny-mamba"),
-                         [](const auto& info) {
-                           std::string name = info.param.substr(5);
-                           return name;
-                         });
+                         [](const auto& of) { return of.param.substr(std::string("tiny-").size()); });
 
 }  // namespace
 }  // namespace forerun

@@ -11,8 +11,8 @@ import numpy as np
 from . import vocabulary
 from .tiny import CONTEXT, LOGIT_SPREAD, Drawer
 
-_WIDTH, _LAYERS, _HEADS, _KV_HEADS, _HEAD_SIZE, _FF = 96, 3, 4, 2, 32, 128
-_EXPERTS, _EXPERTS_USED, _EXPERT_FF = 8, 2, 64
+_WIDTH, _LAYERS, _HEADS, _KV_HEADS, _HEAD_SIZE, _FF = 128, 3, 4, 2, 32, 128
+_EXPERTS, _EXPERTS_USED = 8, 2
 _STATE, _CONV, _RANK = 8, 4, 6  # of mamba
 
 
@@ -61,7 +61,7 @@ def write_foreign(spec: ForeignSpec, path: Path) -> None:
     if _has_experts(spec):
         writer.add_expert_count(_EXPERTS)
         writer.add_expert_used_count(_EXPERTS_USED)
-        writer.add_expert_feed_forward_length(_EXPERT_FF)
+        writer.add_expert_feed_forward_length(_FF)
     words.write(writer)
     for name, data in _tensors(spec, len(words.texts)):
         writer.add_tensor(name, data)
@@ -97,7 +97,7 @@ def _layer(draw: Drawer, spec: ForeignSpec, layer: str) -> Iterator[tuple[str, n
         yield draw.norm(f"{layer}.attn_k_norm.weight", _HEAD_SIZE)
     if _has_experts(spec):
         yield draw.matrix(f"{layer}.ffn_gate_inp.weight", _EXPERTS, _WIDTH)
-        for name, n_out, n_in in (("gate", _EXPERT_FF, _WIDTH), ("up", _EXPERT_FF, _WIDTH), ("down", _WIDTH, _EXPERT_FF)):
+        for name, n_out, n_in in (("gate", _FF, _WIDTH), ("up", _FF, _WIDTH), ("down", _WIDTH, _FF)):
             of_all, data = draw.matrix(f"{layer}.ffn_{name}_exps.weight", _EXPERTS * n_out, n_in)
             yield of_all, data.reshape(_EXPERTS, n_out, n_in)
         return

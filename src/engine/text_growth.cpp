@@ -139,7 +139,7 @@ void TextGrowth::add_embedding(ActiveRequest& active) {
   normed_.resize(static_cast<size_t>(executor_.model().config().n_embd));
   for (size_t i = 0; i < active.n_rows; ++i) {
     if (!embedding.wants(n_read + i)) continue;
-    final_norm_.apply(result_->hidden(0, active.first_row + i), normed_);
+    final_norm_->apply(result_->hidden(0, active.first_row + i), normed_);
     embedding.add(normed_);
   }
 }

@@ -23,7 +23,10 @@ class TextGrowth {
  public:
   // Both outlive it.
   TextGrowth(Executor& executor, const PassRows& rows)
-      : executor_(executor), rows_(rows), final_norm_(executor.model()) {}
+      : executor_(executor),
+        rows_(rows),
+        final_norm_(executor.model().has_blocks() ? std::optional<FinalNorm>(executor.model())
+                                                  : std::nullopt) {}
 
   // The pass is done, in so many seconds. Verifies the drafts of all these, side by side.
   void begin(const PassResult& result, double seconds,
@@ -50,7 +53,7 @@ class TextGrowth {
 
   Executor& executor_;
   const PassRows& rows_;
-  FinalNorm final_norm_;
+  std::optional<FinalNorm> final_norm_;  // of models whose states can be seen
   const PassResult* result_ = nullptr;
   double seconds_ = 0;
   double draft_seconds_ = 0;

@@ -1,31 +1,23 @@
-#include <ggml-cpu.h>
 #include <llama-cpp.h>
 #include <llama.h>
 
-#include <algorithm>
 #include <memory>
 #include <vector>
 
 #include "bench/engine/contender.h"
 #include "core/error.h"
 #include "gguf/ggml_log.h"
+#include "model/llama/llama_model.h"
+#include "model/llama/llama_threads.h"
 
 namespace forerun {
 namespace {
 
 class LibllamaContender final : public Contender {
  public:
-  LibllamaContender(const ContenderOptions& options, const Device& device) {
+  LibllamaContender(const ContenderOptions& options, const Device& device)
+      : model_(GgufFile::open(options.model), device, {}) {
     GgmlLogCapture log;
-    ggml_backend_dev_t devices[] = {device.is_host() ? nullptr : device.raw(), nullptr};
-    llama_model_params model_params = llama_model_default_params();
-    model_params.devices = devices;
-    model_params.n_gpu_layers = device.is_host() ? 0 : -1;
-    model_.reset(llama_model_load_from_file(options.model.c_str(), model_params));
-    if (!model_)
-      fail(ErrorCode::kUnsupported, "libllama cannot load {}: {}", options.model.string(),
-           log.first_error());
-
     llama_context_params params = llama_context_default_params();
     params.n_ctx = static_cast<uint32_t>(options.n_context);
     params.n_batch = params.n_ubatch = kMaxReadTokens;
@@ -33,11 +25,11 @@ class LibllamaContender final : public Contender {
     params.swa_full = false;  // as its own programs do
     params.no_perf = true;
     params.type_k = params.type_v = ggml_type_of(options.device.kv_type);
-    context_.reset(llama_init_from_model(model_.get(), params));
+    context_.reset(llama_init_from_model(model_.raw(), params));
     if (!context_)
       fail(ErrorCode::kOutOfMemory, "libllama cannot make a context: {}", log.first_error());
-    if (device.is_host()) start_threads(device);
-    n_vocab_ = llama_vocab_n_tokens(llama_model_get_vocab(model_.get()));
+    threads_ = give_threads(context_.get(), device);
+    n_vocab_ = llama_vocab_n_tokens(llama_model_get_vocab(model_.raw()));
   }
 
   void read(int n) override {
@@ -62,24 +54,8 @@ class LibllamaContender final : public Contender {
   }
 
  private:
-  // On the same CPUs as ours.
-  void start_threads(const Device& device) {
-    ggml_threadpool_params params = ggml_threadpool_params_default(device.n_threads());
-    const auto has_place = [](int cpu) { return cpu < GGML_MAX_N_THREADS; };
-    params.strict_cpu =
-        !device.cpus().empty() && std::all_of(device.cpus().begin(), device.cpus().end(), has_place);
-    for (const int cpu : device.cpus()) {
-      if (params.strict_cpu) params.cpumask[cpu] = true;
-    }
-    threads_.reset(ggml_threadpool_new(&params));
-    llama_attach_threadpool(context_.get(), threads_.get(), threads_.get());
-  }
-
-  struct ThreadPoolDeleter {
-    void operator()(ggml_threadpool* pool) const { ggml_threadpool_free(pool); }
-  };
-  std::unique_ptr<ggml_threadpool, ThreadPoolDeleter> threads_;  // the context uses them
-  llama_model_ptr model_;
+  LlamaThreads threads_;  // the context uses them
+  LlamaModel model_;
   llama_context_ptr context_;
   int n_vocab_ = 0;
   int n_tokens_ = 0;

@@ -4,7 +4,6 @@
 #include <unordered_map>
 
 #include "core/check.h"
-#include "core/cpu_topology.h"
 #include "core/error.h"
 #include "gguf/ggml_log.h"
 #include "model/llama/llama_model.h"
@@ -12,8 +11,9 @@
 namespace forerun {
 namespace {
 
-// Sequences of libllama's: one for each text, and one for each further branch of a draft.
-constexpr int kSequences = 256;
+// Sequences of libllama's: one for each text, and one for each further branch of a draft. It keeps room
+// for the logits of each.
+constexpr int kSequences = 128;
 // Where each of them takes a state of its own.
 constexpr int kRecurrentSequences = 16;
 // Tokens by which a state can be rolled back, each for the memory of another state.
@@ -27,7 +27,8 @@ llama_context* make_context(const Model& model, const ExecutorOptions& options) 
   llama_context_params params = llama_context_default_params();
   params.n_ctx = static_cast<uint32_t>(options.kv.n_cells + kSpareCells);
   params.n_batch = params.n_ubatch = static_cast<uint32_t>(options.max_rows);
-  params.n_seq_max = is_recurrent ? kRecurrentSequences : kSequences;
+  const int n_sequences = is_recurrent ? kRecurrentSequences : kSequences;
+  params.n_seq_max = static_cast<uint32_t>(std::min(n_sequences, options.max_rows));
   params.n_rs_seq = is_recurrent ? kRollback : 0;
   params.n_threads = params.n_threads_batch = model.device().n_threads();
   params.type_k = params.type_v = ggml_type_of(options.kv.type);
@@ -68,10 +69,10 @@ LlamaPasses::LlamaPasses(std::shared_ptr<const Model> model, const ExecutorOptio
       asking_(writes_.size(), -1) {
   if (model_->llama()->is_recurrent()) limits_ = {.trees = false, .depth = kRollback};
   if (options.is_exact) limits_.depth = 0;
-  unpin_current_thread();  // libllama's threads would all run on this one's CPU
+  threads_ = give_threads(context_.get(), model_->device());
 }
 
-std::vector<Written> LlamaPasses::path_to(const Row& row) const {
+std::vector<Written> LlamaPasses::path_to(const Row& row) {
   std::vector<Written> path;
   const auto n = static_cast<size_t>(to_int(cells_.position(row.sequence, row.node))) + 1;
   path.reserve(n);
@@ -81,7 +82,10 @@ std::vector<Written> LlamaPasses::path_to(const Row& row) const {
     scratch.push_back(cells_.cell(row.sequence, *node));
   }
   const auto add = [&](int32_t cell) {
-    path.push_back({.cell = cell, .write = writes_[static_cast<size_t>(cell)]});
+    uint64_t& write = writes_[static_cast<size_t>(cell)];
+    if (write == 0)
+      write = ++n_writes_;  // committed without ever being computed, as some measurements do
+    path.push_back({.cell = cell, .write = write});
   };
   for (const int32_t cell : cells_.committed_cells(row.sequence).first(n - scratch.size())) add(cell);
   for (size_t i = scratch.size(); i-- > 0;) add(scratch[i]);
@@ -98,7 +102,7 @@ void LlamaPasses::write_cells(const Pass& pass) {
   }
 }
 
-std::vector<LlamaPasses::Leaf> LlamaPasses::leaves_of(const Pass& pass) const {
+std::vector<LlamaPasses::Leaf> LlamaPasses::leaves_of(const Pass& pass) {
   std::vector<bool> is_leaf(pass.rows.size(), true);
   std::unordered_map<int32_t, size_t> row_of_cell;
   for (size_t r = 0; r < pass.rows.size(); ++r) {

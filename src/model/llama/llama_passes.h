@@ -12,6 +12,7 @@
 
 #include "model/executor_options.h"
 #include "model/llama/llama_texts.h"
+#include "model/llama/llama_threads.h"
 #include "model/model.h"
 #include "model/pass_runner.h"
 
@@ -58,8 +59,8 @@ class LlamaPasses final : public PassRunner {
   };
 
   void write_cells(const Pass& pass);
-  std::vector<Leaf> leaves_of(const Pass& pass) const;
-  std::vector<Written> path_to(const Row& row) const;
+  std::vector<Leaf> leaves_of(const Pass& pass);
+  std::vector<Written> path_to(const Row& row);
   // Computes as many of the leaves as there are sequences for; returns how many.
   size_t compute(std::span<const Leaf> leaves, PassResult& result);
   void decode(std::span<const Token> tokens, PassResult& result);
@@ -68,6 +69,7 @@ class LlamaPasses final : public PassRunner {
   std::shared_ptr<const Model> model_;
   PassLimits limits_;
   KvCells cells_;
+  LlamaThreads threads_;  // the context uses them
   std::unique_ptr<llama_context, Free> context_;
   Memory memory_;
   LlamaTexts texts_;
