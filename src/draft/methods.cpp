@@ -94,6 +94,8 @@ std::unique_ptr<LayerSelector> make_knnssd(const KnnOptions& options,
 // longest match in the text, a smaller model, if the user names one, and the model itself. Which of them
 // pay is for the planner to say.
 DrafterSet make_auto(const MethodOptions& given, const DraftResources& resources) {
+  // What a draft costs beyond its pass is not known there, and it is as much again.
+  if (!executor_of(resources).limits().rolls_back) return {};
   MethodOptions options = given;
   // More than its authors draft: the planner prunes. Answers are kept in datastores, if the
   // user names one, and not here.

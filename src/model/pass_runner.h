@@ -19,6 +19,7 @@ namespace forerun {
 struct PassLimits {
   bool trees = true;  // several tokens may follow the same one
   int depth = std::numeric_limits<int>::max();
+  bool rolls_back = true;  // else what was right of a draft is computed again
 };
 
 class PassRunner {

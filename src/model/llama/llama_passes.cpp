@@ -16,7 +16,8 @@ namespace {
 constexpr int kSequences = 128;
 // Where each of them takes a state of its own.
 constexpr int kRecurrentSequences = 16;
-// Tokens by which a state can be rolled back, each for the memory of another state.
+// Tokens of a draft there, by which a state is rolled back: some architectures keep a state for each of
+// them, for others it is kept as it was before the draft, and what was right is computed again.
 constexpr int kRollback = 8;
 // Cells beside ours, for what was drafted in vain and is not forgotten yet.
 constexpr int kSpareCells = 512;
@@ -67,7 +68,9 @@ LlamaPasses::LlamaPasses(std::shared_ptr<const Model> model, const ExecutorOptio
       writes_(static_cast<size_t>(options.kv.n_cells)),
       tokens_(writes_.size()),
       asking_(writes_.size(), -1) {
-  if (model_->llama()->is_recurrent()) limits_ = {.trees = false, .depth = kRollback};
+  if (model_->llama()->is_recurrent()) {
+    limits_ = {.trees = false, .depth = kRollback, .rolls_back = llama_n_rs_seq(context_.get()) > 0};
+  }
   if (options.is_exact) limits_.depth = 0;
   threads_ = give_threads(context_.get(), model_->device());
 }
@@ -159,6 +162,11 @@ size_t LlamaPasses::compute(std::span<const Leaf> leaves, PassResult& result) {
   }
   CHECK(!taken.empty());
   if (taken.back().leaf->is_first) forget_what_ended();
+  for (const auto& [leaf, place] : taken) {
+    if (!limits_.rolls_back && is_draft(*leaf, place.n_there)) {
+      texts_.take(std::span(leaf->path).first(static_cast<size_t>(place.n_there)), std::nullopt);
+    }
+  }
 
   std::vector<Token> batch;
   std::unordered_map<uint64_t, size_t> places;  // in the batch, by write
@@ -181,6 +189,12 @@ size_t LlamaPasses::compute(std::span<const Leaf> leaves, PassResult& result) {
   }
   texts_.release_all();
   return taken.size();
+}
+
+// Logits of several tokens of one text are wanted where some of them may be wrong.
+bool LlamaPasses::is_draft(const Leaf& leaf, int n_there) const {
+  const auto asks = [&](const Written& token) { return asking_[static_cast<size_t>(token.cell)] >= 0; };
+  return std::ranges::count_if(std::span(leaf.path).subspan(static_cast<size_t>(n_there)), asks) > 1;
 }
 
 // Branches that were drafted, and texts that are no longer there.

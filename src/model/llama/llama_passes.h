@@ -64,6 +64,7 @@ class LlamaPasses final : public PassRunner {
   // Computes as many of the leaves as there are sequences for; returns how many.
   size_t compute(std::span<const Leaf> leaves, PassResult& result);
   void decode(std::span<const Token> tokens, PassResult& result);
+  bool is_draft(const Leaf& leaf, int n_there) const;
   void forget_what_ended();
 
   std::shared_ptr<const Model> model_;
