@@ -23,6 +23,7 @@ PAGES = {
     "domains": "layers by what a prompt is about: KNN-SSD",
     "stopping": "when to stop drafting: DISCO and every other rule",
     "gpu": "`auto` on a GPU, alone and with many requests at once",
+    "serving": "`forerun serve` under load: tokens per second, and how long clients wait",
     "engine": "passes, prompts and loading beside libllama",
 }
 
