@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from . import by_domain, deep, gguf_copy, llama_states, shaped, texts_by_domain, tiny, tiny_foreign, vocabulary, wide
+from . import by_domain, deep, gguf_copy, llama_states, shaped, texts_by_domain, tiny, foreign, vocabulary, wide
 from .archives import downloads
 from .cache import Stamp, models_dir, scratch_dir
 from .errors import SetupError
@@ -45,7 +45,7 @@ class Model:
 
 def catalog(options: Options = Options()) -> dict[str, Model]:
     models = [_tiny(spec) for spec in tiny_specs()]
-    models += [_tiny_foreign(spec) for spec in tiny_foreign.FOREIGN]
+    models += [_foreign(spec) for spec in foreign.FOREIGN]
     models += [_requantised(f"tiny-llama-{t.lower()}", TYPE_BASE.name, t) for t in WEIGHT_TYPES]
     models += [_requantised("smollm2-q8", "smollm2", "Q8_0"), _deep(options), _wide(options)]
     models.append(_by_domain(options))
@@ -101,11 +101,11 @@ def _tiny(spec) -> Model:
     return Model(spec.name, about, _recipe(spec, code=(tiny, vocabulary)), make, names)
 
 
-def _tiny_foreign(spec) -> Model:
+def _foreign(spec) -> Model:
     def make(path: Path) -> None:
-        tiny_foreign.write_foreign(spec, path)
+        foreign.write_foreign(spec, path)
 
-    recipe = _recipe(spec, code=(tiny, tiny_foreign, vocabulary))
+    recipe = _recipe(spec, code=(tiny, foreign, vocabulary))
     return Model(spec.name, f"random {spec.arch} weights: {spec.about}", recipe, make, (f"{spec.name}.gguf",))
 
 

@@ -50,7 +50,7 @@ def part_paths(spec: TinySpec, path: Path) -> list[Path]:
 def _vocabulary(spec: TinySpec) -> vocabulary.Vocabulary:
     if spec.arch == "llama":
         return vocabulary.sentence_piece(spec.chat)
-    return vocabulary.gemma() if spec.arch == "gemma3" else vocabulary.byte_pairs(spec.infill)
+    return vocabulary.gemma() if spec.arch in ("gemma", "gemma3") else vocabulary.byte_pairs(spec.infill)
 
 
 def _write_keys(writer: gguf.GGUFWriter, spec: TinySpec) -> None:
@@ -76,7 +76,14 @@ def _write_keys(writer: gguf.GGUFWriter, spec: TinySpec) -> None:
         writer.add_final_logit_softcapping(spec.logit_softcap)
     if spec.arch == "llama":
         writer.add_vocab_size(len(_vocabulary(spec).texts))
-        writer.add_rope_dimension_count(spec.head_size)
+    if spec.arch == "llama" or spec.rope_dims:
+        writer.add_rope_dimension_count(spec.rope_dims or spec.head_size)
+    if spec.scales:
+        embeddings, scores, blocks, logits = spec.scales
+        writer.add_embedding_scale(embeddings)
+        writer.add_attention_scale(scores)
+        writer.add_residual_scale(blocks)
+        writer.add_logit_scale(logits)
     _write_rope(writer, spec)
     _vocabulary(spec).write(writer)
 
@@ -97,7 +104,7 @@ def _tensors(spec: TinySpec):
     """Yields (name, float32 array); a matrix is (rows, row length), as gguf wants it."""
     n_vocab = len(_vocabulary(spec).texts)
     d, q_size, kv_size = spec.width, spec.n_head * spec.head_size, spec.n_head_kv * spec.head_size
-    last_norm = 4.0 if spec.arch == "gemma3" else 1.0
+    last_norm = 4.0 if spec.arch in ("gemma", "gemma3") else 1.0
     head_gain = LOGIT_SPREAD / last_norm
     draw = Drawer(spec.seed, spec.arch)
 
@@ -125,17 +132,18 @@ def _tensors(spec: TinySpec):
         if spec.arch in ("qwen3", "gemma3"):
             yield draw.norm(f"{layer}.attn_q_norm.weight", spec.head_size)
             yield draw.norm(f"{layer}.attn_k_norm.weight", spec.head_size)
-        if spec.arch == "gemma3":
+        has_post_norms = spec.arch in ("gemma3", "glm4")
+        if has_post_norms:
             yield draw.norm(f"{layer}.post_attention_norm.weight", d)
-        yield draw.norm(f"{layer}.ffn_norm.weight", d)
-        yield draw.matrix(f"{layer}.ffn_gate.weight", spec.n_ff, d)
-        yield draw.matrix(f"{layer}.ffn_up.weight", spec.n_ff, d)
+        yield draw.norm(f"{layer}.{'post_attention_norm' if spec.arch == 'seed_oss' else 'ffn_norm'}.weight", d)
+        gate, up = (draw.matrix(f"{layer}.ffn_{half}.weight", spec.n_ff, d) for half in ("gate", "up"))
+        yield from [(up[0], np.concatenate([gate[1], up[1]]))] if spec.fused_mlp else [gate, up]
         yield draw.matrix(f"{layer}.ffn_down.weight", d, spec.n_ff)
         if spec.mlp_bias:
             yield draw.bias(f"{layer}.ffn_gate.bias", spec.n_ff)
             yield draw.bias(f"{layer}.ffn_up.bias", spec.n_ff)
             yield draw.bias(f"{layer}.ffn_down.bias", d)
-        if spec.arch == "gemma3":
+        if has_post_norms:
             yield draw.norm(f"{layer}.post_ffw_norm.weight", d)
     yield draw.norm("output_norm.weight", d, last_norm)
     if not spec.tied:

@@ -42,6 +42,9 @@ class TinySpec:
     mlp_bias: bool = False
     head_bias: bool = False
     fused_qkv: bool = False
+    fused_mlp: bool = False  # gate and up in one matrix
+    rope_dims: int | None = None  # of a head, that rotate; None: all
+    scales: tuple[float, float, float, float] | None = None  # Granite's, of embeddings, scores, blocks and logits
     separate_biases: bool = False  # beside a fused matrix, as some older files have
     rope: Rope = Rope()
     window: int | None = None
@@ -57,7 +60,7 @@ class TinySpec:
 
 def tiny_specs() -> list[TinySpec]:
     """All tiny models but the requantised ones (TYPE_BASE in each of WEIGHT_TYPES)."""
-    return [TYPE_BASE, *_llama(), *_qwen2(), *_qwen3(), *_gemma3()]
+    return [TYPE_BASE, *_llama(), *_qwen2(), *_qwen3(), *_gemma3(), *_others()]
 
 
 # The model that is requantised to every type. Rows of 256 and 512: one block of a
@@ -118,6 +121,22 @@ def _qwen3() -> list[TinySpec]:
             head_size=64,
             rope=Rope(base=1000000.0, scaling="yarn", factor=4.0, original_context=64),
         ),
+    ]
+
+
+def _others() -> list[TinySpec]:
+    """Of architectures that differ from Llama in little, one each."""
+    small = TinySpec("", "", n_layer=5, width=96, n_ff=160, n_head=4, n_head_kv=2, head_size=32)
+    return [
+        replace(small, name="tiny-exaone", arch="exaone", rope=Rope(base=500000.0, llama3_factors=True)),
+        replace(small, name="tiny-ernie", arch="ernie4_5"),
+        replace(small, name="tiny-internlm2", arch="internlm2", head_size=24, tied=False),
+        replace(small, name="tiny-seed-oss", arch="seed_oss", qkv_bias=True),
+        replace(small, name="tiny-smollm3", arch="smollm3"),
+        replace(small, name="tiny-gemma", arch="gemma", head_size=64),
+        replace(small, name="tiny-granite", arch="granite", scales=(12.0, 0.015625, 0.22, 8.0)),
+        replace(small, name="tiny-phi", arch="phi3", head_size=24, fused_qkv=True, fused_mlp=True, tied=False),
+        replace(small, name="tiny-glm4", arch="glm4", rope_dims=16, qkv_bias=True, fused_mlp=True, tied=False),
     ]
 
 

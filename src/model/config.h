@@ -57,9 +57,12 @@ struct ModelConfig {
   // What differs between architectures; the defaults are Llama's.
   Activation activation = Activation::kSilu;
   float embedding_scale = 1.0f;
-  float attention_scale = 1.0f;         // of scores; read_config: 1 / sqrt(head_dim)
-  float query_scale = 1.0f;             // of queries, before attention rounds them
+  float attention_scale = 1.0f;  // of scores; read_config: 1 / sqrt(head_dim)
+  float query_scale = 1.0f;      // of queries, before attention rounds them
+  float residual_scale = 1.0f;   // of what a block contributes
+  float logit_scale = 1.0f;
   float logit_softcap = 0.0f;           // 0: none
+  std::vector<bool> layer_rotates;      // per layer; empty: all do
   int window = 0;                       // sliding-window size in tokens; 0: no layer has one
   std::vector<bool> layer_is_windowed;  // per layer; empty: none is
   RopeConfig window_rope;               // for windowed layers
@@ -68,6 +71,9 @@ struct ModelConfig {
   int64_t n_embd_kv() const { return int64_t{n_kv_heads} * head_dim; }
   bool is_windowed(int layer) const {
     return window > 0 && layer_is_windowed[static_cast<size_t>(layer)];
+  }
+  bool rotates(int layer) const {
+    return layer_rotates.empty() || layer_rotates[static_cast<size_t>(layer)];
   }
   const RopeConfig& rope_of(int layer) const { return is_windowed(layer) ? window_rope : rope; }
 };

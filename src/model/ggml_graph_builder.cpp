@@ -61,6 +61,7 @@ GgmlGraphBuilder::QueryKeyValue GgmlGraphBuilder::project(const AttentionWeights
 }
 
 ggml_tensor* GgmlGraphBuilder::rope(ggml_tensor* heads, int layer) {
+  if (!config().rotates(layer)) return heads;
   const RopeConfig& rope = config().rope_of(layer);
   const int mode = rope.layout == RopeLayout::kHalves ? GGML_ROPE_TYPE_NEOX : GGML_ROPE_TYPE_NORMAL;
   return ggml_rope_ext(context(), heads, parts().inputs.positions, parts().weights.rope_factors,

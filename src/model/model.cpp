@@ -47,6 +47,12 @@ ModelWeights declare_weights(WeightLoader& loader, const Architecture& architect
     weights.head = loader.matrix(kEmbedding, config.n_embd, config.n_vocab);
     weights.head.bias = loader.optional_vector("output.bias", config.n_vocab);
   }
+  if (config.logit_scale != 1.0f) {
+    if (weights.head.scale != nullptr || weights.head.bias != nullptr)
+      fail(ErrorCode::kUnsupported,
+           "a head with a scale or a bias of its own whose logits are scaled, too");
+    weights.head.scale = loader.constant(config.logit_scale);
+  }
   return weights;
 }
 
@@ -72,7 +78,9 @@ const Architecture* architecture_of(const GgufFile& file) {
   const auto name = file.metadata().get_string("general.architecture");
   if (!name)
     fail(ErrorCode::kInvalidFile, "{} does not say which architecture it has", file.path().string());
-  if (const Architecture* architecture = find_architecture(*name)) {
+  // Factors by the length of the context are not ours.
+  const bool has_two_factors = file.find_tensor("rope_factors_long.weight") != nullptr;
+  if (const Architecture* architecture = has_two_factors ? nullptr : find_architecture(*name)) {
     try {
       architecture->config(file.metadata());
       return architecture;

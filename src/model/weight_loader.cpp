@@ -47,7 +47,9 @@ void copy_tensor(const GgufTensor& source, ggml_tensor* target) {
 
 WeightLoader::WeightLoader(const GgufFile& file, const Device& device, GpuKernels* gpu)
     : file_(file), device_(device), gpu_(gpu) {
-  const size_t n_bytes = (file.tensors().size() + 1) * ggml_tensor_overhead();
+  constexpr size_t kMostConstants = 4;
+  // Every tensor may be two halves.
+  const size_t n_bytes = (2 * file.tensors().size() + kMostConstants) * ggml_tensor_overhead();
   for (ggml_context_ptr* context : {&mapped_context_, &copied_context_}) {
     context->reset(ggml_init({.mem_size = n_bytes, .mem_buffer = nullptr, .no_alloc = true}));
   }
@@ -75,13 +77,39 @@ ggml_tensor* WeightLoader::optional_vector(const std::string& name, int64_t n) {
   return has(name) ? vector(name, n) : nullptr;
 }
 
+int64_t WeightLoader::n_rows(const std::string& name) const {
+  const GgufTensor* tensor = file_.find_tensor(name);
+  return tensor != nullptr ? tensor->shape[1] : 0;
+}
+
+Linear WeightLoader::half(const std::string& name, int which, int64_t n_in, int64_t n_out) {
+  const GgufTensor& whole = require(name);
+  check_shape(whole, n_in, 2 * n_out);
+  GgufTensor& part = halves_.emplace_back(whole);
+  part.shape[1] = n_out;
+  part.n_bytes = whole.n_bytes / 2;
+  part.offset += static_cast<size_t>(which) * part.n_bytes;
+  part.data += static_cast<size_t>(which) * part.n_bytes;
+  return matrix_of(part, n_in, n_out);
+}
+
+ggml_tensor* WeightLoader::constant(float value) {
+  ggml_tensor*& tensor = constants_[value];
+  if (tensor == nullptr) tensor = ggml_new_tensor_1d(copied_context_.get(), GGML_TYPE_F32, 1);
+  return tensor;
+}
+
 Linear WeightLoader::matrix(const std::string& name, int64_t n_in, int64_t n_out) {
   const GgufTensor& source = require(name);
   check_shape(source, n_in, n_out);
+  return matrix_of(source, n_in, n_out);
+}
+
+Linear WeightLoader::matrix_of(const GgufTensor& source, int64_t n_in, int64_t n_out) {
   ggml_context_ptr scratch(
       ggml_init({.mem_size = ggml_tensor_overhead(), .mem_buffer = nullptr, .no_alloc = true}));
   if (!device_.can_multiply(ggml_new_tensor_2d(scratch.get(), source.type, n_in, n_out))) {
-    fail(ErrorCode::kUnsupported, "tensor {} has type {}, which {} cannot multiply", name,
+    fail(ErrorCode::kUnsupported, "tensor {} has type {}, which {} cannot multiply", source.name,
          ggml_type_name(source.type), device_.info().name);
   }
   const auto without_data = [&] {
@@ -146,7 +174,7 @@ WeightStorage WeightLoader::load(const std::function<void(double)>& progress) {
 }
 
 void WeightLoader::allocate_copies(WeightStorage& storage) {
-  if (copied_.empty()) return;
+  if (copied_.empty() && constants_.empty()) return;
   ggml_backend_buffer_ptr buffer(
       ggml_backend_alloc_ctx_tensors_from_buft(copied_context_.get(), device_.default_buffer_type()));
   if (!buffer) {
@@ -155,6 +183,8 @@ void WeightLoader::allocate_copies(WeightStorage& storage) {
   }
   ggml_backend_buffer_set_usage(buffer.get(), GGML_BACKEND_BUFFER_USAGE_WEIGHTS);
   storage.buffers.push_back(std::move(buffer));
+  for (const auto& [value, tensor] : constants_)
+    ggml_backend_tensor_set(tensor, &value, 0, sizeof value);
 }
 
 void WeightLoader::add_copy_jobs(std::vector<Job>& jobs) const {

@@ -9,7 +9,9 @@
 
 #include <ggml-cpp.h>
 
+#include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -45,7 +47,13 @@ class WeightLoader {
   ggml_tensor* optional_vector(const std::string& name, int64_t n);
   // <name>.weight, and <name>.bias and <name>.scale if they are there.
   Linear linear(const std::string& name, int64_t n_in, int64_t n_out);
+  // The first (0) or second (1) n_out rows of a matrix of twice as many.
+  Linear half(const std::string& name, int which, int64_t n_in, int64_t n_out);
+  // A tensor of one number that no file has.
+  ggml_tensor* constant(float value);
   bool has(const std::string& name) const { return file_.find_tensor(name) != nullptr; }
+  // Of a matrix; 0: there is none.
+  int64_t n_rows(const std::string& name) const;
 
   // Fills every declared tensor. `progress` gets the share done, from this thread;
   // may be empty. Throws Error{kOutOfMemory}.
@@ -67,6 +75,7 @@ class WeightLoader {
     size_t n_bytes;
     std::function<void()> run;
   };
+  Linear matrix_of(const GgufTensor& source, int64_t n_in, int64_t n_out);
   const GgufTensor& require(const std::string& name) const;
   ggml_tensor* declare(const GgufTensor& source, ggml_type type);
   void map_in_place(WeightStorage& storage);
@@ -82,6 +91,8 @@ class WeightLoader {
   GpuKernels* gpu_;
   ggml_context_ptr mapped_context_;  // of tensors that need no memory of their own
   ggml_context_ptr copied_context_;
+  std::deque<GgufTensor> halves_;  // of tensors of the file
+  std::map<float, ggml_tensor*> constants_;
   std::vector<Copy> mapped_;
   std::vector<Copy> copied_;
   std::vector<Packing> packed_;

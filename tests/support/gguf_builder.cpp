@@ -161,12 +161,15 @@ GgufBuilder tiny_model(const TinyModelSpec& spec) {
       random.norm(prefix + "attn_k_norm.weight", spec.head_dim);
     }
     random.matrix(prefix + "attn_output.weight", n_embd_q, spec.n_embd);
-    if (gemma) random.norm(prefix + "post_attention_norm.weight", spec.n_embd);
-    random.norm(prefix + "ffn_norm.weight", spec.n_embd);
+    const bool has_post_norms = gemma || spec.architecture == "glm4";
+    if (has_post_norms || spec.architecture == "seed_oss") {
+      random.norm(prefix + "post_attention_norm.weight", spec.n_embd);
+    }
+    if (spec.architecture != "seed_oss") random.norm(prefix + "ffn_norm.weight", spec.n_embd);
     random.matrix(prefix + "ffn_gate.weight", spec.n_embd, spec.n_ff);
     random.matrix(prefix + "ffn_up.weight", spec.n_embd, spec.n_ff);
     random.matrix(prefix + "ffn_down.weight", spec.n_ff, spec.n_embd);
-    if (gemma) random.norm(prefix + "post_ffw_norm.weight", spec.n_embd);
+    if (has_post_norms) random.norm(prefix + "post_ffw_norm.weight", spec.n_embd);
   }
   random.norm("output_norm.weight", spec.n_embd);
   random.matrix("output.weight", spec.n_embd, spec.n_vocab);

@@ -2,12 +2,23 @@
 
 #include <fmt/format.h>
 
-#include <array>
+#include <vector>
 
+#include "core/error.h"
 #include "model/arch/families.h"
 
 namespace forerun {
 namespace {
+
+// A linear map whose results are multiplied by a number of the model.
+Linear scaled(WeightLoader& loader, Linear linear, float scale) {
+  if (scale == 1.0f) return linear;
+  if (linear.scale != nullptr || linear.bias != nullptr) {
+    fail(ErrorCode::kUnsupported, "scales or biases of blocks whose contributions are scaled, too");
+  }
+  linear.scale = loader.constant(scale);
+  return linear;
+}
 
 AttentionWeights declare_attention(WeightLoader& loader, const ModelConfig& config,
                                    const std::string& prefix) {
@@ -26,22 +37,40 @@ AttentionWeights declare_attention(WeightLoader& loader, const ModelConfig& conf
     attention.k = loader.linear(prefix + "attn_k", config.n_embd, config.n_embd_kv());
     attention.v = loader.linear(prefix + "attn_v", config.n_embd, config.n_embd_kv());
   }
-  attention.out = loader.linear(prefix + "attn_output", config.n_embd_q(), config.n_embd);
+  attention.out = scaled(loader, loader.linear(prefix + "attn_output", config.n_embd_q(), config.n_embd),
+                         config.residual_scale);
   return attention;
 }
 
-MlpWeights declare_mlp(WeightLoader& loader, const ModelConfig& config, const std::string& prefix) {
-  return {.norm = loader.vector(prefix + "ffn_norm.weight", config.n_embd),
-          .gate = loader.linear(prefix + "ffn_gate", config.n_embd, config.n_ff),
-          .up = loader.linear(prefix + "ffn_up", config.n_embd, config.n_ff),
-          .down = loader.linear(prefix + "ffn_down", config.n_ff, config.n_embd)};
+MlpWeights declare_mlp(WeightLoader& loader, const ModelConfig& config, const std::string& prefix,
+                       std::string_view norm) {
+  MlpWeights mlp;
+  mlp.norm = loader.vector(prefix + std::string(norm) + ".weight", config.n_embd);
+  const std::string up = prefix + "ffn_up.weight";
+  if (!loader.has(prefix + "ffn_gate.weight") && loader.n_rows(up) == 2 * int64_t{config.n_ff}) {
+    mlp.gate = loader.half(up, 0, config.n_embd, config.n_ff);
+    mlp.up = loader.half(up, 1, config.n_embd, config.n_ff);
+  } else {
+    mlp.gate = loader.linear(prefix + "ffn_gate", config.n_embd, config.n_ff);
+    mlp.up = loader.linear(prefix + "ffn_up", config.n_embd, config.n_ff);
+  }
+  mlp.down = scaled(loader, loader.linear(prefix + "ffn_down", config.n_ff, config.n_embd),
+                    config.residual_scale);
+  return mlp;
 }
 
 }  // namespace
 
 std::span<const Architecture* const> architectures() {
-  static const std::array<const Architecture*, 4> all = {&llama_architecture(), &qwen2_architecture(),
-                                                         &qwen3_architecture(), &gemma3_architecture()};
+  static const auto all = [] {
+    const auto named = llama_by_other_names();
+    std::vector<const Architecture*> found = {
+        &llama_architecture(), &qwen3_architecture(), &gemma_architecture(),   &gemma3_architecture(),
+        &glm4_architecture(),  &phi3_architecture(),  &granite_architecture(), &smollm3_architecture(),
+    };
+    found.insert(found.end(), named.begin(), named.end());
+    return found;
+  }();
   return all;
 }
 
@@ -67,6 +96,13 @@ std::string layer_prefix(int layer) {
   return fmt::format("blk.{}.", layer);
 }
 
+void declare_post_norms(WeightLoader& loader, const ModelConfig& config, int layer,
+                        LayerWeights& weights) {
+  const std::string prefix = layer_prefix(layer);
+  weights.attention.post_norm = loader.vector(prefix + "post_attention_norm.weight", config.n_embd);
+  weights.mlp.post_norm = loader.vector(prefix + "post_ffw_norm.weight", config.n_embd);
+}
+
 void declare_head_norms(WeightLoader& loader, const ModelConfig& config, int layer,
                         AttentionWeights& attention) {
   attention.q_norm = loader.vector(layer_prefix(layer) + "attn_q_norm.weight", config.head_dim);
@@ -77,7 +113,7 @@ LayerWeights Architecture::declare_layer(WeightLoader& loader, const ModelConfig
                                          int layer) const {
   const std::string prefix = layer_prefix(layer);
   return {.attention = declare_attention(loader, config, prefix),
-          .mlp = declare_mlp(loader, config, prefix)};
+          .mlp = declare_mlp(loader, config, prefix, mlp_norm())};
 }
 
 }  // namespace forerun

@@ -37,6 +37,10 @@ class Architecture {
   // (norms of queries and keys, norms after a block) are left out.
   virtual ggml_tensor* attention(GraphBuilder& graph, int layer, ggml_tensor* states) const;
   virtual ggml_tensor* mlp(GraphBuilder& graph, int layer, ggml_tensor* states) const;
+
+ protected:
+  // What files call the norm before an MLP.
+  virtual std::string_view mlp_norm() const { return "ffn_norm"; }
 };
 
 // All of them, and the one of that name (nullptr: none).
@@ -45,7 +49,10 @@ const Architecture* find_architecture(std::string_view name);
 
 // "blk.<layer>.", with which the names of a layer's tensors begin.
 std::string layer_prefix(int layer);
-// Norms of every query and key head, which several families have.
+// Norms of what blocks contribute, which several families have.
+void declare_post_norms(WeightLoader& loader, const ModelConfig& config, int layer,
+                        LayerWeights& weights);
+// Norms of every query and key head, likewise.
 void declare_head_norms(WeightLoader& loader, const ModelConfig& config, int layer,
                         AttentionWeights& attention);
 

@@ -1,13 +1,20 @@
 // The architectures, one file each. architecture.cpp lists them.
 #pragma once
 
+#include <span>
+
 namespace forerun {
 
 class Architecture;
 
 const Architecture& llama_architecture();
-const Architecture& qwen2_architecture();
-const Architecture& qwen3_architecture();
+std::span<const Architecture* const> llama_by_other_names();
+const Architecture& gemma_architecture();
 const Architecture& gemma3_architecture();
+const Architecture& glm4_architecture();
+const Architecture& granite_architecture();
+const Architecture& phi3_architecture();
+const Architecture& qwen3_architecture();
+const Architecture& smollm3_architecture();
 
 }  // namespace forerun

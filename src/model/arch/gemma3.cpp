@@ -70,11 +70,9 @@ class Gemma3Architecture final : public Architecture {
   }
 
   LayerWeights declare_layer(WeightLoader& loader, const ModelConfig& config, int layer) const override {
-    const std::string prefix = layer_prefix(layer);
     LayerWeights weights = Architecture::declare_layer(loader, config, layer);
     declare_head_norms(loader, config, layer, weights.attention);
-    weights.attention.post_norm = loader.vector(prefix + "post_attention_norm.weight", config.n_embd);
-    weights.mlp.post_norm = loader.vector(prefix + "post_ffw_norm.weight", config.n_embd);
+    declare_post_norms(loader, config, layer, weights);
     return weights;
   }
 };

@@ -83,7 +83,7 @@ ggml_tensor* CpuGraphBuilder::queries(int layer, ggml_tensor* states) {
   const HeadsOptions heads{.config = &config(),
                            .weights = &weights,
                            .rope_layout = rope.layout,
-                           .n_rope_dims = rope.n_dims,
+                           .n_rope_dims = config().rotates(layer) ? rope.n_dims : 0,
                            .keys = parts().cache.keys(layer),
                            .values = parts().cache.values(layer)};
   return ops_.add(context(), heads_op(kernels_, heads),

@@ -291,7 +291,7 @@ ggml_tensor* CudaGraphBuilder::queries(int layer, ggml_tensor* states) {
                  .eps = config().norm_eps,
                  .q_scale = config().query_scale,
                  .rotates_pairs = rope.layout == RopeLayout::kPairs,
-                 .n_rope_dims = rope.n_dims,
+                 .n_rope_dims = config().rotates(layer) ? rope.n_dims : 0,
                  .rope = nullptr,
                  .cells = nullptr,
                  .cache_type = keys->type,

@@ -7,6 +7,7 @@
 #include <array>
 
 #include "core/error.h"
+#include "gguf/ggml_aborts.h"
 #include "gguf/ggml_log.h"
 
 namespace forerun {
@@ -30,6 +31,7 @@ bool llama_knows(const std::string& architecture) {
 LlamaModel::LlamaModel(const GgufFile& file, const Device& device,
                        const std::function<void(double)>& progress) {
   GgmlLogCapture log;
+  const GgmlAbortsThrow aborts_throw;  // it checks a file in that way, too
   std::array<ggml_backend_dev_t, 2> devices = {device.is_host() ? nullptr : device.raw(), nullptr};
   llama_model_params params = llama_model_default_params();
   params.devices = devices.data();
@@ -40,10 +42,15 @@ LlamaModel::LlamaModel(const GgufFile& file, const Device& device,
     return true;
   };
   params.progress_callback_user_data = const_cast<std::function<void(double)>*>(&progress);
-  model_ = {llama_model_load_from_file(file.path().c_str(), params), llama_model_free};
+  std::string reason;
+  try {
+    model_ = {llama_model_load_from_file(file.path().c_str(), params), llama_model_free};
+  } catch (const std::exception& error) {
+    reason = error.what();
+  }
   if (model_ == nullptr) {
-    fail(ErrorCode::kUnsupported, "libllama cannot load {}: {}", file.path().string(),
-         log.first_error());
+    if (reason.empty()) reason = log.first_error();
+    fail(ErrorCode::kUnsupported, "libllama cannot load {}: {}", file.path().string(), reason);
   }
   if (!llama_model_has_decoder(model_.get()) || llama_model_has_encoder(model_.get())) {
     fail(ErrorCode::kUnsupported, "{} has an encoder, and forerun runs models that decode alone",

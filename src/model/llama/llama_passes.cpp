@@ -5,6 +5,7 @@
 
 #include "core/check.h"
 #include "core/error.h"
+#include "gguf/ggml_aborts.h"
 #include "gguf/ggml_log.h"
 #include "model/llama/llama_model.h"
 
@@ -36,12 +37,14 @@ llama_context* make_context(const Model& model, const ExecutorOptions& options) 
   params.kv_unified = true;
   params.swa_full = true;  // what was drafted is rolled back
   params.no_perf = true;
-  llama_context* context = llama_init_from_model(model.llama()->raw(), params);
-  if (context == nullptr) {
-    fail(ErrorCode::kOutOfMemory, "libllama cannot make a context of {} tokens: {} (a smaller one: -c)",
-         options.kv.n_cells, log.first_error());
+  const GgmlAbortsThrow aborts_throw;
+  try {
+    if (llama_context* context = llama_init_from_model(model.llama()->raw(), params)) return context;
+  } catch (const std::exception& error) {
+    fail(ErrorCode::kUnsupported, "libllama cannot compute with this model: {}", error.what());
   }
-  return context;
+  fail(ErrorCode::kOutOfMemory, "libllama cannot make a context of {} tokens: {} (a smaller one: -c)",
+       options.kv.n_cells, log.first_error());
 }
 
 }  // namespace

@@ -25,10 +25,10 @@ class ForeignSpec:
 
 
 FOREIGN = [
-    ForeignSpec("tiny-qwen3moe", "qwen3moe", "a mixture of experts"),
-    ForeignSpec("tiny-mixtral", "llama", "a mixture of experts by a name that is ours"),
-    ForeignSpec("tiny-starcoder2", "starcoder2", "norms with means, a plain MLP, biases"),
-    ForeignSpec("tiny-mamba", "mamba", "states instead of keys and values"),
+    ForeignSpec("foreign-qwen3moe", "qwen3moe", "a mixture of experts"),
+    ForeignSpec("foreign-mixtral", "llama", "a mixture of experts by a name that is ours"),
+    ForeignSpec("foreign-starcoder2", "starcoder2", "norms with means, a plain MLP, biases"),
+    ForeignSpec("foreign-mamba", "mamba", "states instead of keys and values"),
 ]
 
 
@@ -72,7 +72,7 @@ def write_foreign(spec: ForeignSpec, path: Path) -> None:
 
 
 def _has_experts(spec: ForeignSpec) -> bool:
-    return spec.name in ("tiny-qwen3moe", "tiny-mixtral")
+    return spec.name in ("foreign-qwen3moe", "foreign-mixtral")
 
 
 def _tensors(spec: ForeignSpec, n_vocab: int) -> Iterator[tuple[str, np.ndarray]]:

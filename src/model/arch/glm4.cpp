@@ -1,0 +1,39 @@
+// GLM 4: norms before and after every block, rotation of pairs in the first half of a head, one matrix
+// for both halves of the MLP.
+#include "core/error.h"
+#include "model/arch/architecture.h"
+#include "model/arch/families.h"
+
+namespace forerun {
+namespace {
+
+class Glm4Architecture final : public Architecture {
+ public:
+  std::string_view name() const override { return "glm4"; }
+
+  ModelConfig config(const GgufMetadata& metadata) const override {
+    ModelConfig config = read_config(metadata, RopeLayout::kPairs);
+    const ConfigReader reader(metadata, config.architecture);
+    if (metadata.has(reader.key("rope.dimension_sections")) ||
+        metadata.get_int(reader.key("nextn_predict_layers")).value_or(0) > 0) {
+      fail(ErrorCode::kUnsupported,
+           "GLM 4 models that see, or predict several tokens, are not supported");
+    }
+    return config;
+  }
+
+  LayerWeights declare_layer(WeightLoader& loader, const ModelConfig& config, int layer) const override {
+    LayerWeights weights = Architecture::declare_layer(loader, config, layer);
+    declare_post_norms(loader, config, layer, weights);
+    return weights;
+  }
+};
+
+}  // namespace
+
+const Architecture& glm4_architecture() {
+  static const Glm4Architecture architecture;
+  return architecture;
+}
+
+}  // namespace forerun
