@@ -154,11 +154,11 @@ TEST(Gpu, SavesAndRestoresAContext) {
   read_and_commit(*executor, sequence, tokens);
   const test::TempDir folder;
   const auto path = folder.file("context.bin");
-  executor->cache().save(sequence, tokens, 1, path);
+  executor->save(sequence, tokens, path);
   const auto more = random_tokens(*model, 3, 10);
   const auto expected = read_and_commit(*executor, sequence, more);
   const auto other = make_executor(model);
-  const auto restored = other->cache().restore(path, 1);
+  const auto restored = other->restore(path);
   ASSERT_TRUE(restored.has_value());
   EXPECT_LE(max_difference(read_and_commit(*other, restored->sequence, more), expected), 0.05);
 }
