@@ -31,9 +31,10 @@ Distance compare(const Model& model, Executor& executor, const LayerSet& layers,
 }
 
 TEST(LayerSkipping, EqualsLibllamaWithZeroedProjections) {
-  for (const std::string name : {"tiny-llama", "tiny-llama-bias", "tiny-llama-q4_k", "tiny-qwen2",
-                                 "tiny-qwen3", "tiny-gemma3", "tiny-gemma3-layers", "tiny-gemma3-fused",
-                                 "tiny-granite", "tiny-glm4", "tiny-phi", "tiny-smollm3"}) {
+  for (const std::string name :
+       {"tiny-llama", "tiny-llama-bias", "tiny-llama-q4_k", "tiny-qwen2", "tiny-qwen3", "tiny-gemma3",
+        "tiny-gemma3-layers", "tiny-gemma3-fused", "tiny-gemma2", "tiny-granite", "tiny-glm4",
+        "tiny-phi", "tiny-smollm3"}) {
     const auto model = load_model(model_file(name));
     const auto executor = make_executor(model);
     const int n_layers = model->config().n_layers;

@@ -50,7 +50,7 @@ def part_paths(spec: TinySpec, path: Path) -> list[Path]:
 def _vocabulary(spec: TinySpec) -> vocabulary.Vocabulary:
     if spec.arch == "llama":
         return vocabulary.sentence_piece(spec.chat)
-    return vocabulary.gemma() if spec.arch in ("gemma", "gemma3") else vocabulary.byte_pairs(spec.infill)
+    return vocabulary.gemma() if spec.arch.startswith("gemma") else vocabulary.byte_pairs(spec.infill)
 
 
 def _write_keys(writer: gguf.GGUFWriter, spec: TinySpec) -> None:
@@ -72,6 +72,8 @@ def _write_keys(writer: gguf.GGUFWriter, spec: TinySpec) -> None:
         writer.add_uint32(f"{spec.arch}.attention.sliding_window_pattern", spec.window_pattern)
     elif spec.window_pattern:
         writer.add_array(f"{spec.arch}.attention.sliding_window_pattern", list(spec.window_pattern))
+    if spec.score_softcap:
+        writer.add_attn_logit_softcapping(spec.score_softcap)
     if spec.logit_softcap:
         writer.add_final_logit_softcapping(spec.logit_softcap)
     if spec.arch == "llama":
@@ -104,7 +106,7 @@ def _tensors(spec: TinySpec):
     """Yields (name, float32 array); a matrix is (rows, row length), as gguf wants it."""
     n_vocab = len(_vocabulary(spec).texts)
     d, q_size, kv_size = spec.width, spec.n_head * spec.head_size, spec.n_head_kv * spec.head_size
-    last_norm = 4.0 if spec.arch in ("gemma", "gemma3") else 1.0
+    last_norm = 4.0 if spec.arch.startswith("gemma") else 1.0
     head_gain = LOGIT_SPREAD / last_norm
     draw = Drawer(spec.seed, spec.arch)
 
@@ -132,7 +134,7 @@ def _tensors(spec: TinySpec):
         if spec.arch in ("qwen3", "gemma3"):
             yield draw.norm(f"{layer}.attn_q_norm.weight", spec.head_size)
             yield draw.norm(f"{layer}.attn_k_norm.weight", spec.head_size)
-        has_post_norms = spec.arch in ("gemma3", "glm4")
+        has_post_norms = spec.arch in ("gemma2", "gemma3", "glm4")
         if has_post_norms:
             yield draw.norm(f"{layer}.post_attention_norm.weight", d)
         yield draw.norm(f"{layer}.{'post_attention_norm' if spec.arch == 'seed_oss' else 'ffn_norm'}.weight", d)

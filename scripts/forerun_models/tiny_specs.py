@@ -52,6 +52,7 @@ class TinySpec:
     # means all but every n-th, a tuple names each layer.
     window_pattern: int | tuple[bool, ...] | None = None
     logit_softcap: float | None = None
+    score_softcap: float | None = None
     chat: bool = True
     infill: bool = False  # tokens that mark a gap in code, of byte-pair vocabularies
     n_parts: int = 1
@@ -134,6 +135,7 @@ def _others() -> list[TinySpec]:
         replace(small, name="tiny-seed-oss", arch="seed_oss", qkv_bias=True),
         replace(small, name="tiny-smollm3", arch="smollm3"),
         replace(small, name="tiny-gemma", arch="gemma", head_size=64),
+        replace(small, name="tiny-gemma2", arch="gemma2", head_size=64, window=16, score_softcap=2.0, logit_softcap=8.0),
         replace(small, name="tiny-granite", arch="granite", scales=(12.0, 0.015625, 0.22, 8.0)),
         replace(small, name="tiny-phi", arch="phi3", head_size=24, fused_qkv=True, fused_mlp=True, tied=False),
         replace(small, name="tiny-glm4", arch="glm4", rope_dims=16, qkv_bias=True, fused_mlp=True, tied=False),

@@ -19,6 +19,7 @@ class Gpu(Page):
 
     name = "gpu"
     sections = [SECTION]
+    quick = {"device": "cpu"}
 
     def add_options(self, parser) -> None:
         parser.add_argument("--device", default="cuda")

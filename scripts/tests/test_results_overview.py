@@ -39,6 +39,8 @@ FILES = {
                         {"none": 100, "fixed 2": 60, "fixed 5": 66, "disco (code)": 50, "cost": 40, "heuristic": 75}.items()},
         }
     },
+    "gpu": {},
+    "serving": {},
     "engine": {},
 }  # fmt: skip
 

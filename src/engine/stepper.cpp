@@ -268,10 +268,7 @@ void Stepper::add_prompts() {
 
 void Stepper::forward() {
   const Stopwatch watch;
-  const int n_graphs = executor_.n_graphs_built();
   const PassResult& result = executor_.forward(rows_.pass());
-  // The first pass of a shape on a GPU is captured, which takes as long as several others.
-  is_usual_pass_ = executor_.model().device().is_host() || executor_.n_graphs_built() == n_graphs;
   growth_.begin(result, watch.seconds(), active_);
   pass_seconds_ = watch.seconds();  // drawing tokens included: more rows take more of it
   watch_cost();
@@ -307,7 +304,7 @@ void Stepper::watch_cost() {
     statistics_.predicted_seconds += pass_seconds_ * (1 - prompt_share);
   }
   if (pass_load_.n_decoding == 0) {
-    if (costs_ != nullptr && is_usual_pass_) costs_->observe_prompt(n_rows, pass_seconds_);
+    if (costs_ != nullptr && executor_.was_usual()) costs_->observe_prompt(n_rows, pass_seconds_);
     return;
   }
   if (costs_ != nullptr && n_prompt_rows == 0) {
@@ -316,7 +313,7 @@ void Stepper::watch_cost() {
     if (n_rows > n_requests) {
       plain_seconds_ = costs_->pass(1, n_context / n_requests, n_requests) / n_requests;
     }
-    if (is_usual_pass_) {
+    if (executor_.was_usual()) {
       costs_->observe({.n_rows = n_rows,
                        .n_requests = pass_load_.n_decoding,
                        .n_context = n_context,

@@ -143,8 +143,7 @@ class Stepper {
   TextGrowth growth_;
   PassLoad pass_load_;
   double pass_seconds_ = 0;
-  bool is_usual_pass_ = true;  // its time says what such passes take
-  double draft_seconds_ = 0;   // for it, and for what it taught
+  double draft_seconds_ = 0;  // for it, and for what it taught
   // Whether what drafts saved can be told of it: prompts take their own time.
   bool counts_saved_ = false;
   // What each token would have cost without drafts, if it has some.

@@ -149,6 +149,26 @@ ModelConfig read_config(const GgufMetadata& metadata, RopeLayout layout) {
   return config;
 }
 
+std::vector<bool> read_window_pattern(const ConfigReader& reader, int n_layers, int period) {
+  const std::string key = reader.key("attention.sliding_window_pattern");
+  std::vector<bool> windowed(static_cast<size_t>(n_layers));
+  if (reader.metadata().is_array(key)) {
+    const auto flags = reader.metadata().get_int_array(key).value();
+    if (flags.size() < windowed.size()) {
+      fail(ErrorCode::kInvalidFile, "metadata key {} has {} entries for {} layers", key, flags.size(),
+           n_layers);
+    }
+    for (size_t i = 0; i < windowed.size(); ++i) windowed[i] = flags[i] != 0;
+    return windowed;
+  }
+  const int64_t chosen = reader.metadata().get_int(key).value_or(period);
+  if (chosen < 0) fail(ErrorCode::kInvalidFile, "metadata key {} must not be negative", key);
+  for (size_t i = 0; i < windowed.size(); ++i) {
+    windowed[i] = chosen == 0 || static_cast<int64_t>(i) % chosen < chosen - 1;
+  }
+  return windowed;
+}
+
 RopeStretch RopeConfig::stretch() const {
   float dims[2];
   ggml_rope_yarn_corr_dims(n_dims, n_ctx_original, freq_base, beta_fast, beta_slow, dims);

@@ -57,9 +57,10 @@ struct ModelConfig {
   // What differs between architectures; the defaults are Llama's.
   Activation activation = Activation::kSilu;
   float embedding_scale = 1.0f;
-  float attention_scale = 1.0f;  // of scores; read_config: 1 / sqrt(head_dim)
-  float query_scale = 1.0f;      // of queries, before attention rounds them
-  float residual_scale = 1.0f;   // of what a block contributes
+  float attention_scale = 1.0f;    // of scores; read_config: 1 / sqrt(head_dim)
+  float attention_softcap = 0.0f;  // of scores; 0: none
+  float query_scale = 1.0f;        // of queries, before attention rounds them
+  float residual_scale = 1.0f;     // of what a block contributes
   float logit_scale = 1.0f;
   float logit_softcap = 0.0f;           // 0: none
   std::vector<bool> layer_rotates;      // per layer; empty: all do
@@ -81,6 +82,11 @@ struct ModelConfig {
 // What every architecture has in common. Throws Error on missing or senseless
 // values. `layout` is the one thing metadata does not say.
 ModelConfig read_config(const GgufMetadata& metadata, RopeLayout layout);
+
+class ConfigReader;
+// Which layers have a sliding window: as the file says, by a flag for each or as all but every n-th, or
+// as all but every `period`-th.
+std::vector<bool> read_window_pattern(const ConfigReader& reader, int n_layers, int period);
 
 // Reads keys of the form "<architecture>.<name>".
 class ConfigReader {

@@ -64,6 +64,8 @@ class Executor {
     return runner_->restore(path);
   }
 
+  // Whether the last pass took what such passes take: the first ones of a shape on a GPU take longer.
+  bool was_usual() const { return runner_->was_usual(); }
   // How many passes were run, and graphs built, so far.
   int64_t n_passes() const { return n_passes_; }
   int n_graphs_built() const { return runner_->n_graphs_built(); }

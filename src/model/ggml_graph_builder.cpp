@@ -107,13 +107,14 @@ ggml_tensor* GgmlGraphBuilder::attend(int layer, ggml_tensor* queries) {
                             .k = cell_view(parts().cache.keys(layer)),
                             .v = cell_view(parts().cache.values(layer)),
                             .mask = mask,
-                            .scale = config().attention_scale};
+                            .scale = config().attention_scale,
+                            .soft_cap = config().attention_softcap};
   ggml_tensor* out = use_flash_attention_ ? flash_attention(attention) : plain_attention(attention);
   return ggml_reshape_2d(context(), out, config().n_embd_q(), queries->ne[2]);
 }
 
 ggml_tensor* GgmlGraphBuilder::flash_attention(const Attention& a) {
-  ggml_tensor* out = ggml_flash_attn_ext(context(), a.q, a.k, a.v, a.mask, a.scale, 0.0f, 0.0f);
+  ggml_tensor* out = ggml_flash_attn_ext(context(), a.q, a.k, a.v, a.mask, a.scale, 0.0f, a.soft_cap);
   ggml_prec_set_acc(out, GGML_PREC_F32);
   return out;  // [head_dim, n_heads, n_rows]
 }
@@ -122,7 +123,12 @@ ggml_tensor* GgmlGraphBuilder::flash_attention(const Attention& a) {
 ggml_tensor* GgmlGraphBuilder::plain_attention(const Attention& a) {
   ggml_tensor* scores = ggml_mul_mat(context(), a.k, a.q);  // [n_kv, n_rows, n_heads]
   ggml_prec_set_acc(scores, GGML_PREC_F32);
-  ggml_tensor* shares = ggml_soft_max_ext(context(), scores, a.mask, a.scale, 0.0f);
+  float scale = a.scale;
+  if (a.soft_cap > 0.0f) {
+    scores = ggml_tanh(context(), ggml_scale(context(), scores, a.scale / a.soft_cap));
+    scale = a.soft_cap;
+  }
+  ggml_tensor* shares = ggml_soft_max_ext(context(), scores, a.mask, scale, 0.0f);
   ggml_tensor* v = ggml_is_quantized(a.v->type) ? ggml_cast(context(), a.v, GGML_TYPE_F32) : a.v;
   ggml_tensor* values =
       ggml_cont(context(), ggml_transpose(context(), v));                 // [n_kv, head_dim, n_kv_heads]

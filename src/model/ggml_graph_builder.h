@@ -31,6 +31,7 @@ class GgmlGraphBuilder final : public GraphBuilder {
     ggml_tensor* v;  // [head_dim, n_kv, n_kv_heads]
     ggml_tensor* mask;
     float scale;
+    float soft_cap;
   };
   // Root-mean-square norm over the first dimension, times `weight`.
   ggml_tensor* norm(ggml_tensor* x, const ggml_tensor* weight);

@@ -31,8 +31,9 @@ bool flash_attention_works(const Model& model, const KvCache& cache) {
   ggml_tensor* k = heads(type, kKvGranularity, config.n_kv_heads);
   ggml_tensor* v = heads(type, kKvGranularity, config.n_kv_heads);
   ggml_tensor* mask = ggml_new_tensor_2d(context.get(), GGML_TYPE_F16, kKvGranularity, 1);
-  ggml_tensor* operation = ggml_flash_attn_ext(context.get(), heads(GGML_TYPE_F32, 1, config.n_heads), k,
-                                               v, mask, config.attention_scale, 0.0f, 0.0f);
+  ggml_tensor* operation =
+      ggml_flash_attn_ext(context.get(), heads(GGML_TYPE_F32, 1, config.n_heads), k, v, mask,
+                          config.attention_scale, 0.0f, config.attention_softcap);
   return model.device().supports(operation);
 }
 
@@ -194,6 +195,7 @@ void OwnPasses::run(const Pass& wanted, PassResult& result) {
   fill_inputs(pass, graph);
   input_memory_.upload(*model_, graph.n_input_bytes());
   graph.run();
+  was_usual_ = graph.was_usual();
   collect(pass, graph, wanted.rows.size(), result);
 }
 

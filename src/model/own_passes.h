@@ -27,6 +27,7 @@ class OwnPasses final : public PassRunner {
   int n_computed(int n_rows) const override;
   int n_until_next_span(int position) const override { return kv_span(position + 1) - position - 1; }
   int n_graphs_built() const override { return n_graphs_built_; }
+  bool was_usual() const override { return was_usual_; }
   void save(SequenceId sequence, std::span<const TokenId> tokens,
             const std::filesystem::path& path) const override;
   std::optional<KvCache::Restored> restore(const std::filesystem::path& path) override;
@@ -62,6 +63,7 @@ class OwnPasses final : public PassRunner {
   std::vector<CachedGraph> graphs_;
   int64_t n_passes_ = 0;
   int n_graphs_built_ = 0;
+  bool was_usual_ = true;
   Pass filled_pass_;
   std::vector<float> filled_states_;
   DeviceMemory logits_staging_;

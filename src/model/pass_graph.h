@@ -68,6 +68,7 @@ class PassGraph {
   bool fits(const PassShape& shape) const;
   ggml_cgraph* graph() const { return graph_; }
   void run() { program_->run(); }
+  bool was_usual() const { return program_->was_usual(); }
   const PassInputs& inputs() const { return inputs_; }
   size_t n_input_bytes() const { return n_input_bytes_; }
   int n_kv() const { return shape_.n_kv; }

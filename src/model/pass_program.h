@@ -9,6 +9,8 @@ class PassProgram {
   // Computes and waits: inputs are there, and memory for everything else. Throws Error when the device
   // fails.
   virtual void run() = 0;
+  // Whether the last run took what such runs take, and prepared nothing for later ones.
+  virtual bool was_usual() const { return true; }
 };
 
 }  // namespace forerun

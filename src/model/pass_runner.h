@@ -36,6 +36,7 @@ class PassRunner {
   // Executor::n_until_next_span().
   virtual int n_until_next_span(int position) const = 0;
   virtual int n_graphs_built() const { return 0; }
+  virtual bool was_usual() const { return true; }
 
   // As KvCache has them. Both throw Error.
   virtual void save(SequenceId sequence, std::span<const TokenId> tokens,

@@ -161,7 +161,7 @@ GgufBuilder tiny_model(const TinyModelSpec& spec) {
       random.norm(prefix + "attn_k_norm.weight", spec.head_dim);
     }
     random.matrix(prefix + "attn_output.weight", n_embd_q, spec.n_embd);
-    const bool has_post_norms = gemma || spec.architecture == "glm4";
+    const bool has_post_norms = gemma || spec.architecture == "glm4" || spec.architecture == "gemma2";
     if (has_post_norms || spec.architecture == "seed_oss") {
       random.norm(prefix + "post_attention_norm.weight", spec.n_embd);
     }

@@ -65,8 +65,9 @@ std::span<const Architecture* const> architectures() {
   static const auto all = [] {
     const auto named = llama_by_other_names();
     std::vector<const Architecture*> found = {
-        &llama_architecture(), &qwen3_architecture(), &gemma_architecture(),   &gemma3_architecture(),
-        &glm4_architecture(),  &phi3_architecture(),  &granite_architecture(), &smollm3_architecture(),
+        &llama_architecture(),  &qwen3_architecture(),   &gemma_architecture(),
+        &gemma2_architecture(), &gemma3_architecture(),  &glm4_architecture(),
+        &phi3_architecture(),   &granite_architecture(), &smollm3_architecture(),
     };
     found.insert(found.end(), named.begin(), named.end());
     return found;

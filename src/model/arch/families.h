@@ -10,6 +10,7 @@ class Architecture;
 const Architecture& llama_architecture();
 std::span<const Architecture* const> llama_by_other_names();
 const Architecture& gemma_architecture();
+const Architecture& gemma2_architecture();
 const Architecture& gemma3_architecture();
 const Architecture& glm4_architecture();
 const Architecture& granite_architecture();

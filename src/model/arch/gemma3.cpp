@@ -17,26 +17,6 @@ constexpr float kWindowFreqBase = 10000.0f;
 // The 27B model divides by its width per head instead of by the head size.
 constexpr int kLayersOf27B = 62;
 
-std::vector<bool> window_pattern(const ConfigReader& reader, int n_layers) {
-  const std::string key = reader.key("attention.sliding_window_pattern");
-  std::vector<bool> windowed(static_cast<size_t>(n_layers));
-  if (reader.metadata().is_array(key)) {
-    const auto flags = reader.metadata().get_int_array(key).value();
-    if (flags.size() < windowed.size()) {
-      fail(ErrorCode::kInvalidFile, "metadata key {} has {} entries for {} layers", key, flags.size(),
-           n_layers);
-    }
-    for (size_t i = 0; i < windowed.size(); ++i) windowed[i] = flags[i] != 0;
-    return windowed;
-  }
-  const int64_t period = reader.metadata().get_int(key).value_or(kWindowPeriod);
-  if (period < 0) fail(ErrorCode::kInvalidFile, "metadata key {} must not be negative", key);
-  for (size_t i = 0; i < windowed.size(); ++i) {
-    windowed[i] = period == 0 || static_cast<int64_t>(i) % period < period - 1;
-  }
-  return windowed;
-}
-
 class Gemma3Architecture final : public Architecture {
  public:
   std::string_view name() const override { return "gemma3"; }
@@ -58,7 +38,7 @@ class Gemma3Architecture final : public Architecture {
     const int64_t window = metadata.get_int(reader.key("attention.sliding_window")).value_or(0);
     if (window > 0) {
       config.window = reader.get_count("attention.sliding_window");
-      config.layer_is_windowed = window_pattern(reader, config.n_layers);
+      config.layer_is_windowed = read_window_pattern(reader, config.n_layers, kWindowPeriod);
       config.window_rope = config.rope;
       config.window_rope.freq_base = reader.get_float_or("rope.freq_base_swa", kWindowFreqBase);
       if (config.window_rope.freq_base <= 0.0f) {

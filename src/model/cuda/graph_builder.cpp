@@ -53,18 +53,31 @@ class CudaProgram final : public PassProgram {
       : stream_(stream), steps_(ops.steps(graph)) {}
 
   void run() override {
-    if (!captured_) {
-      captured_ = stream_.capture([&] {
-        for (const CudaStep& step : steps_) step.launch(step.dst, stream_.get());
-      });
+    was_usual_ = captured_ != nullptr;
+    if (!captured_ && ++n_runs_ < kRunsBeforeCapture) {
+      stream_.use_device();
+      launch();
+      return stream_.wait();
     }
+    if (!captured_) captured_ = stream_.capture([&] { launch(); });
     stream_.run(captured_);
   }
+  bool was_usual() const override { return was_usual_; }
 
  private:
+  // Capturing takes as long as several passes: what is run once or twice, such as trials of layers, is
+  // not worth it.
+  static constexpr int kRunsBeforeCapture = 3;
+
+  void launch() const {
+    for (const CudaStep& step : steps_) step.launch(step.dst, stream_.get());
+  }
+
   Stream& stream_;
   std::vector<CudaStep> steps_;
   CapturedGraph captured_;
+  int n_runs_ = 0;
+  bool was_usual_ = false;
 };
 
 }  // namespace

@@ -26,7 +26,7 @@ AttentionShape attention_shape(const ModelConfig& config) {
           .n_heads = config.n_heads,
           .n_kv_heads = config.n_kv_heads,
           .scale = config.attention_scale,
-          .soft_cap = 0};
+          .soft_cap = config.attention_softcap};
 }
 
 int attention_tiles(const ModelConfig& config, const VisibleRows& rows) {

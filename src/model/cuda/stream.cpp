@@ -45,6 +45,10 @@ CapturedGraph Stream::capture(const std::function<void()>& launch) const {
 
 void Stream::run(const CapturedGraph& graph) const {
   check(cudaGraphLaunch(graph.get(), stream_), "compute");
+  wait();
+}
+
+void Stream::wait() const {
   check(cudaStreamSynchronize(stream_), "compute");
 }
 

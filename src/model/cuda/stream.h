@@ -36,6 +36,8 @@ class Stream {
   CapturedGraph capture(const std::function<void()>& launch) const;
   // Runs and waits.
   void run(const CapturedGraph& graph) const;
+  // For what was launched.
+  void wait() const;
   // Begins to copy; `from` is pinned and stays untouched until run() returns.
   void upload(void* to, std::span<const std::byte> from) const;
 

@@ -77,6 +77,16 @@ __attribute__((noinline)) void score_tile(const float* queries, const float* key
   }
 }
 
+// cap * tanh(score / cap) for the scores of `range`, with tanh(x) = 1 - 2 / (1 + exp(2 x)). Beside it,
+// as far as whole vectors reach, any number becomes another.
+inline void cap_scores(float* scores, Range range, float cap) {
+  const Floats one = broadcast(1.0f), two = broadcast(2.0f);
+  for (int i = range.begin / kLanes * kLanes; i < range.end; i += kLanes) {
+    const Floats power = exp(mul(load(scores + i), broadcast(2.0f / cap)));
+    store(scores + i, mul(sub(one, div(two, add(one, power))), broadcast(cap)));
+  }
+}
+
 // What softmax leaves of a chunk beside its weights.
 struct Softmax {
   float max;

@@ -216,7 +216,10 @@ inline void AttentionGroup::attend_run(Rows rows) {
     const Range range = visible_[i / n_heads_];
     float* chunk = chunk_ + i * partial_;
     clear_partial(chunk, dim_);
-    if (!is_empty(range)) set_softmax(chunk, dim_, softmax(weights_ + i * kAttentionChunk, range));
+    if (is_empty(range)) continue;
+    float* weights = weights_ + i * kAttentionChunk;
+    if (args_.shape.soft_cap > 0.0f) cap_scores(weights, range, args_.shape.soft_cap);
+    set_softmax(chunk, dim_, softmax(weights, range));
   }
   for_parts([&](Rows run, Range range) { add_values_of(run, range); });
   for (int i = rows.begin * n_heads_; i < rows.end * n_heads_; ++i) {

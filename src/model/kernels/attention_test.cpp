@@ -198,6 +198,7 @@ std::vector<double> reference(const Problem& problem, int r) {
       const float* k = at(problem.keys, p);
       for (int d = 0; d < shape.head_dim; ++d) weights[p] += static_cast<double>(q[d]) * k[d];
       weights[p] *= shape.scale;
+      if (shape.soft_cap > 0) weights[p] = shape.soft_cap * std::tanh(weights[p] / shape.soft_cap);
       largest = std::max(largest, weights[p]);
     }
     for (int p = row.first; p < n; ++p) sum += weights[p] = std::exp(weights[p] - largest);
@@ -278,7 +279,8 @@ TEST_P(AttentionTest, IsNearTheExactValue) {
   for (const int head_dim : {8, 24, 32, 40, 64, 80, 96, 128, 256, 512}) {
     for (const auto& [n_heads, n_kv_heads] : heads) {
       if (head_dim > 128 && n_heads > 8) continue;
-      const AttentionShape shape{head_dim, n_heads, n_kv_heads, 1.0f / std::sqrt(float(head_dim))};
+      const AttentionShape shape{head_dim, n_heads, n_kv_heads, 1.0f / std::sqrt(float(head_dim)),
+                                 next % 2 == 0 ? 0.0f : 2.5f};
       ggml_type key_type = types[next % 3], value_type = types[next / 3 % 3];
       ++next;
       if (head_dim % 32 != 0 && key_type == GGML_TYPE_Q8_0) key_type = GGML_TYPE_F16;
@@ -301,7 +303,9 @@ TEST_P(AttentionTest, IsNearTheExactValue) {
 TEST_P(AttentionTest, TreeRowsAreTheSameBitsAloneAndTogether) {
   for (const ggml_type type : {GGML_TYPE_F16, GGML_TYPE_F32, GGML_TYPE_Q8_0}) {
     for (const int n_prompt : {0, 5, 16, 100, 128, 259, 390}) {
-      const Problem problem = tree(kShape, type, type, n_prompt, 23);
+      AttentionShape shape = kShape;
+      shape.soft_cap = n_prompt % 2 == 0 ? 0.0f : 3.0f;
+      const Problem problem = tree(shape, type, type, n_prompt, 23);
       const Result alone = attend_alone(kernels(), problem);
       expect_same_bits(attend(kernels(), problem, shared_prompt(problem, n_prompt)), alone);
       // A row's list may end anywhere in what it shares.

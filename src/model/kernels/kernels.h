@@ -110,7 +110,8 @@ struct AttentionShape {
   int head_dim;
   int n_heads;
   int n_kv_heads;
-  float scale;  // of scores
+  float scale;         // of scores
+  float soft_cap = 0;  // cap * tanh(score / cap) instead of scores; 0: none
 };
 
 // The attention of some cells: softmax-weighted values, not yet divided by the sum of
