@@ -146,7 +146,12 @@ void LlamaPasses::run(const Pass& pass, PassResult& result) {
   result.logits_ = logits_;
 
   const std::vector<Leaf> leaves = leaves_of(pass);
-  for (std::span<const Leaf> left = leaves; !left.empty(); left = left.subspan(compute(left, result))) {
+  try {
+    std::span<const Leaf> left = leaves;
+    while (!left.empty()) left = left.subspan(compute(left, result));
+  } catch (...) {
+    std::ranges::fill(asking_, -1);
+    throw;
   }
 }
 
