@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from . import by_domain, deep, gguf_copy, llama_states, shaped, texts_by_domain, tiny, foreign, vocabulary, wide
+from . import by_domain, deep, foreign, gguf_copy, llama_states, shaped, texts_by_domain, tiny, vocabulary, wide
 from .archives import downloads
 from .cache import Stamp, models_dir, scratch_dir
 from .errors import SetupError

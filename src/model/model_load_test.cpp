@@ -266,7 +266,7 @@ TEST_F(ModelLoadTest, MutatedModelsRunOrThrow) {
 }
 
 TEST_F(ModelLoadTest, EveryHyperparameterTakesEveryExtreme) {
-  for (const char* architecture : {"llama", "qwen2", "gemma3", "glm4", "granite"}) {
+  for (const char* architecture : {"llama", "qwen2", "qwen3", "gemma3", "glm4", "granite"}) {
     const test::TinyModelSpec spec{.architecture = architecture};
     tiny_model(spec).write(path());
     for (const std::string& key : GgufFile::open(path()).metadata().keys()) {
