@@ -23,10 +23,6 @@ constexpr float kForbidden = -std::numeric_limits<float>::infinity();
 constexpr int kMostForced = 64;
 // Masks of states are kept, as texts come back to them; together some megabytes.
 constexpr size_t kMostMasks = 256;
-// std::regex recurses over every character: see vocabulary.cpp.
-constexpr size_t kMaxBytesOnCallersStack = 1024;
-constexpr size_t kStackPerByte = 1024;
-constexpr size_t kStackBase = size_t{1} << 20;
 
 // What a text says before what triggers a lazy grammar.
 struct Waiting {
@@ -83,11 +79,7 @@ class SharedGrammar {
       }
     };
     if (trigger_patterns_.empty()) return found;
-    if (text.size() <= kMaxBytesOnCallersStack) {
-      search();
-    } else {
-      run_on_large_stack(kStackBase + kStackPerByte * text.size(), search);
-    }
+    run_on_stack_for_regex(text.size(), search);
     return found;
   }
 

@@ -47,4 +47,14 @@ void run_on_large_stack(size_t n_bytes, const std::function<void()>& function) {
   if (call.thrown) std::rethrow_exception(call.thrown);
 }
 
+// libstdc++'s recurses over every character of a match: 320 to 464 bytes of stack each were measured.
+// Beyond the first bound a text gets a stack for the worst case, in which all of it is one match.
+void run_on_stack_for_regex(size_t n_text_bytes, const std::function<void()>& function) {
+  constexpr size_t kMaxBytesOnCallersStack = 1024;
+  constexpr size_t kStackPerByte = 1024;
+  constexpr size_t kStackBase = size_t{1} << 20;
+  if (n_text_bytes <= kMaxBytesOnCallersStack) return function();
+  run_on_large_stack(kStackBase + kStackPerByte * n_text_bytes, function);
+}
+
 }  // namespace forerun

@@ -14,4 +14,8 @@ namespace forerun {
 // grows. Throws Error{kOutOfMemory} if there is no address space for it.
 void run_on_large_stack(size_t n_bytes, const std::function<void()>& function);
 
+// The same for a function that matches a text of so many bytes with std::regex; a short one is matched
+// on the caller's stack.
+void run_on_stack_for_regex(size_t n_text_bytes, const std::function<void()>& function);
+
 }  // namespace forerun

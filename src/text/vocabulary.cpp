@@ -16,14 +16,6 @@
 namespace forerun {
 namespace {
 
-// libllama splits texts into words with std::regex for some byte-pair vocabularies,
-// and libstdc++'s recurses over every character of a match: 320 to 464 bytes of
-// stack each were measured. Texts beyond the first bound get a stack for the worst
-// case, in which all of the text is one match.
-constexpr size_t kMaxBytesOnCallersStack = 1024;
-constexpr size_t kStackPerByte = 1024;
-constexpr size_t kStackBase = size_t{1} << 20;
-
 std::optional<TokenId> optional_token(llama_token token) {
   if (token == LLAMA_TOKEN_NULL) return std::nullopt;
   return TokenId{token};
@@ -91,12 +83,10 @@ std::vector<TokenId> Vocabulary::tokenize(std::string_view text, TokenizeOptions
   if (const auto invalid = first_invalid_byte(text)) {
     fail(ErrorCode::kInvalidArgument, "the text is not valid UTF-8 (at byte {})", *invalid);
   }
-  if (facts_.kind == TokenizerKind::kSentencePiece || text.size() <= kMaxBytesOnCallersStack) {
-    return tokenize_checked(text, options);
-  }
+  if (facts_.kind == TokenizerKind::kSentencePiece) return tokenize_checked(text, options);
+  // libllama splits texts into words with std::regex for some byte-pair vocabularies.
   std::vector<TokenId> tokens;
-  run_on_large_stack(kStackBase + kStackPerByte * text.size(),
-                     [&] { tokens = tokenize_checked(text, options); });
+  run_on_stack_for_regex(text.size(), [&] { tokens = tokenize_checked(text, options); });
   return tokens;
 }
 
