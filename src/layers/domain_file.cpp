@@ -14,10 +14,10 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr JsonFileKind kKind{.version_field = "forerun_domains",
-                             .version = 1,
-                             .what = "file of domains",
-                             .command = "forerun domains build"};
+constexpr JsonFileKind kDomainFile{.version_field = "forerun_domains",
+                                   .version = 1,
+                                   .what = "file of domains",
+                                   .command = "forerun domains build"};
 
 // The number with the fewest digits that is this float.
 double shortest(float x) {
@@ -121,7 +121,7 @@ void DomainFile::save(const std::filesystem::path& path) const {
                     {"found", origin_json(domain.found)},
                     {"anchors", anchors_json(domain.anchors, static_cast<size_t>(n_embd))}});
   }
-  const Json json{{kKind.version_field, kKind.version},
+  const Json json{{kDomainFile.version_field, kDomainFile.version},
                   {"model", fingerprint_text(model)},
                   {"n_layers", n_layers},
                   {"n_embd", n_embd},
@@ -132,17 +132,17 @@ void DomainFile::save(const std::filesystem::path& path) const {
 }
 
 DomainFile DomainFile::load(const std::filesystem::path& path, const Model* model) {
-  const Json json = load_json(kKind, path);
+  const Json json = load_json(kDomainFile, path);
   std::optional<DomainFile> file;
   try {
     file = parse(json);
   } catch (const Json::exception&) {
   }
-  if (!file) fail_damaged(kKind, path);
+  if (!file) fail_damaged(kDomainFile, path);
   const bool is_for_it = model == nullptr || (file->model == model->fingerprint() &&
                                               file->n_layers == model->config().n_layers &&
                                               file->n_embd == model->config().n_embd);
-  if (!is_for_it) fail_other_model(kKind, path);
+  if (!is_for_it) fail_other_model(kDomainFile, path);
   return std::move(*file);
 }
 

@@ -14,10 +14,10 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr JsonFileKind kKind{.version_field = "forerun_layers",
-                             .version = 1,
-                             .what = "set of layers",
-                             .command = "forerun layers search"};
+constexpr JsonFileKind kLayerFile{.version_field = "forerun_layers",
+                                  .version = 1,
+                                  .what = "set of layers",
+                                  .command = "forerun layers search"};
 
 }  // namespace
 
@@ -96,7 +96,7 @@ std::optional<LayerOrigin> parse_origin(const Json& json) {
 }
 
 void LayerFile::save(const std::filesystem::path& path) const {
-  const Json json{{kKind.version_field, kKind.version},
+  const Json json{{kLayerFile.version_field, kLayerFile.version},
                   {"model", fingerprint_text(model)},
                   {"n_layers", layers.n_layers()},
                   {"skipped", skipped_json(layers)},
@@ -105,18 +105,18 @@ void LayerFile::save(const std::filesystem::path& path) const {
 }
 
 LayerFile LayerFile::load(const std::filesystem::path& path, const std::optional<LayerModel>& model) {
-  const Json json = load_json(kKind, path);
+  const Json json = load_json(kLayerFile, path);
   try {
     const auto fingerprint = parse_fingerprint(json.at("model"));
     const auto layers = parse_skipped(json.at("skipped"), json.at("n_layers").get<int>());
     const auto found = parse_origin(json.at("found"));
-    if (!fingerprint || !layers || !found) fail_damaged(kKind, path);
+    if (!fingerprint || !layers || !found) fail_damaged(kLayerFile, path);
     if (model && (*fingerprint != model->fingerprint || layers->n_layers() != model->n_layers)) {
-      fail_other_model(kKind, path);
+      fail_other_model(kLayerFile, path);
     }
     return {.model = *fingerprint, .layers = *layers, .found = *found};
   } catch (const Json::exception&) {
-    fail_damaged(kKind, path);
+    fail_damaged(kLayerFile, path);
   }
 }
 

@@ -72,7 +72,7 @@ class Library(unittest.TestCase):
         build = BUILD / "fetched"
         succeed(
             "cmake", "-S", EXAMPLES / "fetched", "-B", build, "-G", "Ninja", "-DCMAKE_CXX_FLAGS=-O0",
-            "-DCMAKE_EXPORT_COMPILE_COMMANDS=ON", "-DCMAKE_UNITY_BUILD=ON",
+            "-DCMAKE_EXPORT_COMPILE_COMMANDS=ON", "-DCMAKE_UNITY_BUILD=ON", "-DCMAKE_UNITY_BUILD_BATCH_SIZE=16",
             f"-DFORERUN_LLAMA_TARGETS={LLAMA_TARGETS}",
         )  # fmt: skip
         succeed("cmake", "--build", build)

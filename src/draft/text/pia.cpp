@@ -19,7 +19,7 @@ struct NodePair {
   bool empty() const { return prompt == FrequencyTrie::kNone && answers == FrequencyTrie::kNone; }
 };
 
-struct Candidate {
+struct Branch {
   double rank = 0;
   int order = 0;  // of discovery
   NodePair nodes;
@@ -28,7 +28,7 @@ struct Candidate {
   int depth = 0;
   int32_t parent = kRoot;
 
-  bool operator<(const Candidate& other) const {
+  bool operator<(const Branch& other) const {
     return rank != other.rank ? rank < other.rank : order > other.order;
   }
 };
@@ -49,7 +49,7 @@ class PiaGrower {
     find_candidates({.nodes = start}, kRoot, rank);
     while (tree.size() < size && !heap_.empty()) {
       std::pop_heap(heap_.begin(), heap_.end());
-      const Candidate next = heap_.back();
+      const Branch next = heap_.back();
       heap_.pop_back();
       auto node = tree.find_child(next.parent, next.token);
       if (!node) {
@@ -65,7 +65,7 @@ class PiaGrower {
   }
 
  private:
-  void find_candidates(const Candidate& parent, int32_t node, Rank rank) {
+  void find_candidates(const Branch& parent, int32_t node, Rank rank) {
     found_.clear();
     for (int32_t child = prompt_.first_child(parent.nodes.prompt); child != FrequencyTrie::kNone;
          child = prompt_.next_sibling(child)) {
@@ -103,7 +103,7 @@ class PiaGrower {
   const FrequencyTrie& answers_;
   int max_depth_;
   int n_found_ = 0;
-  std::vector<Candidate> heap_;
+  std::vector<Branch> heap_;
   std::vector<NodePair> found_;
 };
 

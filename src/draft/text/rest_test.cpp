@@ -7,7 +7,7 @@
 namespace forerun {
 namespace {
 
-constexpr int kVocab = 100;
+constexpr int kRestVocab = 100;
 
 std::shared_ptr<const Segment> segment(const std::vector<Tokens>& documents) {
   Tokens text;
@@ -15,7 +15,7 @@ std::shared_ptr<const Segment> segment(const std::vector<Tokens>& documents) {
     text.insert(text.end(), document.begin(), document.end());
     text.push_back(Segment::kSeparator);
   }
-  return Segment::build(std::move(text), {.tokenizer = 1, .n_vocab = kVocab}, 1);
+  return Segment::build(std::move(text), {.tokenizer = 1, .n_vocab = kRestVocab}, 1);
 }
 
 SegmentSource source(SegmentList list) {

@@ -12,11 +12,11 @@
 namespace forerun {
 namespace {
 
-constexpr int kVocab = 100;
+constexpr int kSssdVocab = 100;
 constexpr DraftLimits kLimits{31, 16};
 
 // A snapshot with one segment per text.
-SegmentSource store(const std::vector<Tokens>& texts, int n_vocab = kVocab) {
+SegmentSource store(const std::vector<Tokens>& texts, int n_vocab = kSssdVocab) {
   auto list = std::make_shared<SegmentList>();
   for (const Tokens& text : texts) list->push_back(Segment::build(text, {1, n_vocab}, 1));
   return [list] { return list; };

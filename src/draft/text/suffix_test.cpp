@@ -64,9 +64,9 @@ TEST(Suffix, ForgetsTheOldestAnswers) {
 
 // The paper's procedure by definition, counting in the texts themselves: every match length
 // from 1 on, best first, the greatest sum wins, ">=" for longer matches.
-class Naive {
+class NaiveSuffixes {
  public:
-  Naive(const SuffixOptions& options, std::vector<Tokens> texts)
+  NaiveSuffixes(const SuffixOptions& options, std::vector<Tokens> texts)
       : options_(options), texts_(std::move(texts)) {}
 
   struct Result {
@@ -186,8 +186,8 @@ TEST(Suffix, DraftsWhatThePaperSays) {
                                   .max_depth = random_int(random, 1, 20)};
       const DraftTree tree = draft(*drafter, limits);
       expect_sound(tree, limits);
-      const auto own = Naive(options, {text}).best(text, limits);
-      const auto others = Naive(options, answers).best(text, limits);
+      const auto own = NaiveSuffixes(options, {text}).best(text, limits);
+      const auto others = NaiveSuffixes(options, answers).best(text, limits);
       // Sums of the same numbers in another order may differ in their last bits.
       if (std::abs(own.score - others.score) > 1e-9 || own.score == others.score) {
         const bool use_own = own.score >= others.score;

@@ -9,7 +9,7 @@
 namespace forerun {
 namespace {
 
-LogIdentity log_identity(const Segment::Identity& identity) {
+LogIdentity journal_identity(const Segment::Identity& identity) {
   return {LogIdentity::Kind::kJournal, identity};
 }
 
@@ -17,7 +17,7 @@ LogIdentity log_identity(const Segment::Identity& identity) {
 
 JournalContents read_journal(const std::filesystem::path& path, const Segment::Identity& identity,
                              Damage damage) {
-  const LogContents log = read_log(path, log_identity(identity), {.damage = damage});
+  const LogContents log = read_log(path, journal_identity(identity), {.damage = damage});
   JournalContents journal{.text = {},
                           .n_good_bytes = log.n_good_bytes,
                           .n_torn_bytes = log.n_torn_bytes,
@@ -45,7 +45,7 @@ JournalContents read_journal(const std::filesystem::path& path, const Segment::I
 }
 
 Journal Journal::create(const std::filesystem::path& path, const Segment::Identity& identity) {
-  return Journal(RecordLog::create(path, log_identity(identity)));
+  return Journal(RecordLog::create(path, journal_identity(identity)));
 }
 
 Journal Journal::append_to(const std::filesystem::path& path, int64_t n_good_bytes) {

@@ -11,7 +11,7 @@
 namespace forerun {
 namespace {
 
-LogIdentity log_identity(const Segment::Identity& identity) {
+LogIdentity sources_identity(const Segment::Identity& identity) {
   return {LogIdentity::Kind::kSources, identity};
 }
 
@@ -27,7 +27,7 @@ uint64_t hash_of_document(std::span<const TokenId> tokens) {
 Sources::Sources(std::filesystem::path path, const Segment::Identity& identity, int64_t n_bytes)
     : path_(std::move(path)), identity_(identity), n_bytes_(n_bytes) {
   if (n_bytes == 0) return;
-  const LogContents log = read_log(path_, log_identity(identity_), {.n_bytes = n_bytes});
+  const LogContents log = read_log(path_, sources_identity(identity_), {.n_bytes = n_bytes});
   // All that the manifest counts was written completely once.
   if (log.n_torn_bytes > 0) {
     fail(ErrorCode::kInvalidFile, "{} is damaged: its last record does not match its checksum",
@@ -42,7 +42,7 @@ Sources::Sources(std::filesystem::path path, const Segment::Identity& identity, 
 }
 
 RecordLog Sources::open_log() const {
-  return n_bytes_ == 0 ? RecordLog::create(path_, log_identity(identity_))
+  return n_bytes_ == 0 ? RecordLog::create(path_, sources_identity(identity_))
                        : RecordLog::append_to(path_, n_bytes_);
 }
 
