@@ -20,8 +20,8 @@ constexpr double kSureToken = 0.92;
 constexpr int kTryTokens = 2;
 constexpr int kFirstPause = 16;
 constexpr int kMaxPause = 1024;
-// Reading the text for such a draft may take this part of the time since the last one; for the
-// first drafts of all, of what is left of the answer. Drafts are known after so many tokens.
+// Such a draft may take this part of the time since the last one, reading the text for it included; for
+// the first drafts of all, of what is left of the answer. Drafts are known after so many tokens.
 constexpr double kStake = 0.05;
 constexpr double kKnownTokens = 16;
 // As many steps without a gain are thought to lie before an answer: what drafts would bring at one step
@@ -48,9 +48,8 @@ void add_levels(const ProposedTree& proposed, std::span<const double> chances, i
 // one pays.
 class ModelChoice::ChainRule final : public RequestStoppingRule {
  public:
-  ChainRule(ModelChoice& choice, RequestPlan& request, const Offer& offer, const PassWorth& worth,
-            bool is_trial)
-      : choice_(choice), request_(request), offer_(offer), worth_(worth), is_trial_(is_trial) {
+  ChainRule(ModelChoice& choice, RequestPlan& request, const Offer& offer, const PassWorth& worth)
+      : choice_(choice), request_(request), offer_(offer), worth_(worth) {
     if (compares()) request.proposed.clear();
     request.proposed.spine.clear();
     request.proposed.model = offer.model;
@@ -59,7 +58,7 @@ class ModelChoice::ChainRule final : public RequestStoppingRule {
   bool goes_on(const DraftedToken& token) override {
     join(token);
     choice_.acceptance_.estimate(request_.proposed.tree, request_.acceptance, request_.chances);
-    return is_trial_ || choice_.gain_of(offer_, request_, worth_, token.n_sharing, kFewTokens) > 0;
+    return offer_.is_trial || choice_.gain_of(offer_, request_, worth_, token.n_sharing, kFewTokens) > 0;
   }
 
   bool compares() const { return request_.request().compares_distributions(); }
@@ -103,7 +102,6 @@ class ModelChoice::ChainRule final : public RequestStoppingRule {
   RequestPlan& request_;
   const Offer offer_;
   const PassWorth& worth_;
-  bool is_trial_;
 };
 
 ModelChoice::ModelChoice(const DrafterSet& drafters, const PassCosts& costs,
@@ -127,9 +125,13 @@ void ModelChoice::draft(std::span<const PlanJob> jobs, const PassWorth& worth) {
     RequestPlan& request = *job.request;
     const auto& offer = offers[i];
     if (!offer) continue;
-    rules_.push_back(std::make_unique<ChainRule>(*this, request, *offer, worth, offer->is_trial));
+    rules_.push_back(std::make_unique<ChainRule>(*this, request, *offer, worth));
     DraftLimits limits = job.limits;
-    if (offer->is_trial) limits.max_depth = std::min(limits.max_depth, kTryTokens);
+    if (offer->is_trial) {
+      limits.max_depth = std::min(limits.max_depth, kTryTokens);
+    } else {
+      trials_[offer->model] = {};
+    }
     request.hint = request.proposed.tree;
     request.hint_chances = request.chances;
     wanted[offer->model].push_back({.drafter = request.models[offer->model].get(),
@@ -156,10 +158,11 @@ std::optional<ModelChoice::Offer> ModelChoice::best_offer(RequestPlan& request, 
     offer.gain = gain_of(offer, request, worth, worth.n_requests, kMostTokens);
     request.promises[model].gain += std::max(0.0, offer.gain);
     ++request.promises[model].n_steps;
-    if (offer.gain > 0 && may_read(offer, request, worth)) {
-      trials_[model] = {};
+    // Of a model that is not known, one request finds out for all.
+    const bool is_known = worth.n_requests == 1 || acceptance_.n_known(offer.model) >= kKnownTokens;
+    if (is_known && offer.gain > 0 && may_read(offer, request, worth)) {
       if (!best || offer.gain > best->gain) best = std::move(offer);
-    } else if (!trial && may_try(offer, request, worth)) {
+    } else if (!trial && may_try(offer, request, worth, is_known)) {
       offer.is_trial = true;
       trial = std::move(offer);
     }
@@ -219,27 +222,33 @@ double ModelChoice::gain_of(const Offer& offer, const RequestPlan& request, cons
 bool ModelChoice::may_read(const Offer& offer, const RequestPlan& request,
                            const PassWorth& worth) const {
   const RequestModelDrafter& drafter = *request.models[offer.model];
-  // All requests wait while one reads.
-  const double seconds = worth.n_requests * drafter.seconds_to_read();
+  const double seconds = drafter.seconds_to_read();
   if (seconds <= 0) return true;
   if (acceptance_.n_known(offer.model) < kKnownTokens) {
     return seconds <= kStake * drafter.n_expected() * worth.plain_seconds;
   }
   const auto& [promised, n_promises] = request.promises[offer.model];
   const double gain = promised / (n_promises + kDoubtfulSteps);
+  // All requests wait while one reads.
   return gain * drafter.n_expected() / (2 + gain) > worth.tokens_per_second * seconds;
 }
 
 // Where something else is better now, or reading is not worth it any more, nothing is to be learnt
-// about a model's drafts.
-bool ModelChoice::may_try(const Offer& offer, const RequestPlan& request, const PassWorth& worth) {
-  if (gain_of(offer, request, worth, worth.n_requests, kMostTokens, Beside::kNothing) > 0) return false;
+// about the drafts of a model that is known.
+bool ModelChoice::may_try(const Offer& offer, const RequestPlan& request, const PassWorth& worth,
+                          bool is_known) {
+  if (is_known && gain_of(offer, request, worth, worth.n_requests, kMostTokens, Beside::kNothing) > 0) {
+    return false;
+  }
   Trials& trials = trials_[offer.model];
   if (trials.pause == 0) trials.pause = kFirstPause;
   trials.refused_seconds += worth.plain_seconds / worth.n_requests;
-  const double reading = request.models[offer.model]->seconds_to_read();
-  if (++trials.n_refusals <= trials.pause || reading > kStake * trials.refused_seconds) return false;
-  trials = {.n_refusals = 0, .refused_seconds = 0, .pause = std::min(2 * trials.pause, kMaxPause)};
+  const double seconds =
+      request.models[offer.model]->seconds_to_read() +
+      kTryTokens * drafters_.models[offer.model]->token_seconds(offer.plan, request.n_context(), 1);
+  if (++trials.n_refusals <= trials.pause || seconds > kStake * trials.refused_seconds) return false;
+  const int pause = is_known ? std::min(2 * trials.pause, kMaxPause) : kFirstPause;
+  trials = {.n_refusals = 0, .refused_seconds = 0, .pause = pause};
   return true;
 }
 

@@ -62,7 +62,7 @@ class ModelChoice {
   double gain_of(const Offer& offer, const RequestPlan& request, const PassWorth& worth, int n_sharing,
                  int n_most, Beside beside = Beside::kTexts) const;
   bool may_read(const Offer& offer, const RequestPlan& request, const PassWorth& worth) const;
-  bool may_try(const Offer& offer, const RequestPlan& request, const PassWorth& worth);
+  bool may_try(const Offer& offer, const RequestPlan& request, const PassWorth& worth, bool is_known);
 
   const DrafterSet& drafters_;
   const PassCosts& costs_;

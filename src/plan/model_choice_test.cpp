@@ -116,6 +116,37 @@ TEST_F(ModelChoiceTest, ItIsNotReadForTheLastFewTokens) {
   EXPECT_FALSE(plan(*planning, *request).empty());
 }
 
+// With many at once, reading all their texts for a model that turns out to be no good is dear.
+TEST_F(ModelChoiceTest, OneRequestFindsOutForAllWhatAModelIsWorth) {
+  const auto planning = planner();
+  const WrittenText other_text = text_behind(4);
+  const auto one = planning->begin(short_text_), other = planning->begin(other_text);
+  std::array<DraftTree, 2> trees;
+  const DraftLimits limits{.max_nodes = 30, .max_depth = 12};
+  const std::array jobs{PlanJob{.request = one.get(), .limits = limits, .tree = &trees[0]},
+                        PlanJob{.request = other.get(), .limits = limits, .tree = &trees[1]}};
+  std::optional<int> first, first_of_both;
+  int n_drafted_before = 0;
+  for (int i = 0; i < 2000 && !first_of_both; ++i) {
+    for (DraftTree& tree : trees) tree.clear();
+    planning->plan(jobs, {.n_decoding = 2, .n_prompt_rows = 0});
+    const bool both = !one->drafted.empty() && !other->drafted.empty();
+    if (both) first_of_both = i;
+    if (!first && (!one->drafted.empty() || !other->drafted.empty())) first = i;
+    if (!both) n_drafted_before += one->drafted.size() + other->drafted.size();
+    for (RequestPlan* request : {one.get(), other.get()}) {
+      std::vector<TokenId> tokens =
+          request->drafted.empty() ? std::vector<TokenId>{} : spine_of(*request);
+      if (tokens.empty()) tokens = {TokenId{299}};
+      planning->append(*request, tokens);
+    }
+  }
+  ASSERT_TRUE(first_of_both) << "what it drafts is right";
+  EXPECT_GT(*first, 8) << "the time for a trial is saved up first";
+  EXPECT_GE(n_drafted_before, 16);
+  EXPECT_LT(n_drafted_before, 40);
+}
+
 // A pass of the draft model is worth it for two requests, and not for one while the other waits.
 TEST_F(ModelChoiceTest, PassesThatFewRequestsShareMustPayForThemselves) {
   draft_->costs = std::make_unique<PassCosts>(
