@@ -108,8 +108,9 @@ TEST(Gpu, ComputesWhatTheCpuComputes) {
       const Distance hidden = distance(found.hidden, expected.hidden);
       std::printf("%-24s %s: worst %.4f mean %.5f hidden %.5f\n", name.c_str(), gpu.c_str(),
                   logits.worst, logits.mean, hidden.mean);
-      EXPECT_TRUE(logits.within(logit_bound(*model))) << name << " on " << gpu << ": " << logits;
-      // States are nearer than what the head makes of them.
+      EXPECT_TRUE(are_near(*model, found.logits, expected.logits)) << name << " on " << gpu;
+      // States are nearer than what the head makes of them, unless other experts were chosen.
+      if (model->config().experts.n_all > 0) continue;
       EXPECT_LE(hidden.mean, logit_bound(*model).mean / 2) << name << " on " << gpu;
     }
   }

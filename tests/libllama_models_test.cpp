@@ -100,7 +100,7 @@ TEST_P(LibllamaModels, TreesForksAndRollbacksAreTheirPaths) {
   second.resize(5);
   n_far += grow_and_commit(*executor, oracle, b, second, random);
   // Where two experts are chosen with nearly the same weight, rounding may choose the other.
-  const bool has_experts = GetParam() == "foreign-qwen3moe" || GetParam() == "foreign-mixtral";
+  const bool has_experts = GetParam() == "foreign-bailingmoe" || GetParam() == "foreign-mixtral";
   EXPECT_LE(n_far, has_experts ? 3 : 0) << "of 60";
 }
 
@@ -154,7 +154,7 @@ TEST_P(LibllamaModels, WhatNeedsLayersIsRefused) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, LibllamaModels,
-                         ::testing::Values("foreign-qwen3moe", "foreign-mixtral", "foreign-starcoder2",
+                         ::testing::Values("foreign-bailingmoe", "foreign-mixtral", "foreign-starcoder2",
                                            "foreign-mamba"),
                          [](const auto& of) { return of.param.substr(std::string("foreign-").size()); });
 

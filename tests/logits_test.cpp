@@ -38,8 +38,7 @@ void expect_tiny_close(const std::string& name, size_t n_prompt, size_t n_steps)
   LibLlama reference(model_file(name));
   const auto tokens = random_tokens(*model, n_prompt + n_steps, 1);
   const BothLogits logits = read_with_both(*executor, reference, tokens, n_prompt);
-  const Distance found = distance(logits.ours, logits.theirs);
-  EXPECT_TRUE(found.within(logit_bound(*model))) << name << ": " << found;
+  EXPECT_TRUE(are_near(*model, logits.ours, logits.theirs)) << name;
 }
 
 BothLogits read_text_with_both(const std::string& name) {

@@ -17,7 +17,7 @@ from .cache import Stamp, models_dir, scratch_dir
 from .errors import SetupError
 from .fetch import fetch
 from .requantize import requantize
-from .tiny_specs import TYPE_BASE, WEIGHT_TYPES, tiny_specs
+from .tiny_specs import MIXTURE_BASE, MIXTURE_TYPES, TYPE_BASE, WEIGHT_TYPES, tiny_specs
 
 
 @dataclass(frozen=True)
@@ -47,6 +47,7 @@ def catalog(options: Options = Options()) -> dict[str, Model]:
     models = [_tiny(spec) for spec in tiny_specs()]
     models += [_foreign(spec) for spec in foreign.FOREIGN]
     models += [_requantised(f"tiny-llama-{t.lower()}", TYPE_BASE.name, t) for t in WEIGHT_TYPES]
+    models += [_requantised(f"tiny-mixtral-{t.lower()}", MIXTURE_BASE.name, t) for t in MIXTURE_TYPES]
     models += [_requantised("smollm2-q8", "smollm2", "Q8_0"), _deep(options), _wide(options)]
     models.append(_by_domain(options))
     models += [_shaped(spec) for spec in shaped.shaped_specs()]
@@ -113,8 +114,9 @@ def _requantised(name: str, source: str, weight_type: str) -> Model:
     def make(path: Path) -> None:
         requantize(models_dir() / f"{source}.gguf", path, weight_type)
 
-    base = TYPE_BASE if source == TYPE_BASE.name else downloads()["models"][source]["sha256"]
-    code = (tiny, vocabulary) if source == TYPE_BASE.name else ()
+    made = {spec.name: spec for spec in (TYPE_BASE, MIXTURE_BASE)}
+    base = made[source] if source in made else downloads()["models"][source]["sha256"]
+    code = (tiny, vocabulary) if source in made else ()
     recipe = _recipe(base, weight_type, downloads()["llama_cpp"]["version"], code=code)
     return Model(name, f"{source} in {weight_type}", recipe, make, (f"{name}.gguf",), (source,))
 

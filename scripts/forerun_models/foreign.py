@@ -11,7 +11,7 @@ import numpy as np
 from . import vocabulary
 from .tiny import CONTEXT, LOGIT_SPREAD, Drawer
 
-_WIDTH, _LAYERS, _HEADS, _KV_HEADS, _HEAD_SIZE, _FF = 128, 3, 4, 2, 32, 128
+_WIDTH, _LAYERS, _HEADS, _KV_HEADS, _HEAD_SIZE = 128, 3, 4, 2, 32
 _EXPERTS, _EXPERTS_USED = 8, 2
 _STATE, _CONV, _RANK = 8, 4, 6  # of mamba
 
@@ -21,12 +21,13 @@ class ForeignSpec:
     name: str
     arch: str
     about: str
+    n_ff: int = 128
     seed: int = 1
 
 
 FOREIGN = [
-    ForeignSpec("foreign-qwen3moe", "qwen3moe", "a mixture of experts"),
-    ForeignSpec("foreign-mixtral", "llama", "a mixture of experts by a name that is ours"),
+    ForeignSpec("foreign-bailingmoe", "bailingmoe", "a mixture of experts"),
+    ForeignSpec("foreign-mixtral", "llama", "a mixture by a name that is ours, of experts whose size is not", n_ff=120),
     ForeignSpec("foreign-starcoder2", "starcoder2", "norms with means, a plain MLP, biases"),
     ForeignSpec("foreign-mamba", "mamba", "states instead of keys and values"),
 ]
@@ -49,7 +50,7 @@ def write_foreign(spec: ForeignSpec, path: Path) -> None:
         writer.add_ssm_state_size(_STATE)
         writer.add_ssm_time_step_rank(_RANK)
     else:
-        writer.add_feed_forward_length(_FF)
+        writer.add_feed_forward_length(spec.n_ff)
         writer.add_head_count(_HEADS)
         writer.add_head_count_kv(_KV_HEADS)
         writer.add_key_length(_HEAD_SIZE)
@@ -58,10 +59,12 @@ def write_foreign(spec: ForeignSpec, path: Path) -> None:
         writer.add_rope_freq_base(10000.0)
     if spec.arch == "starcoder2":
         writer.add_layer_norm_eps(1e-5)
+    if spec.arch == "bailingmoe":
+        writer.add_expert_shared_count(1)
     if _has_experts(spec):
         writer.add_expert_count(_EXPERTS)
         writer.add_expert_used_count(_EXPERTS_USED)
-        writer.add_expert_feed_forward_length(_FF)
+        writer.add_expert_feed_forward_length(spec.n_ff)
     words.write(writer)
     for name, data in _tensors(spec, len(words.texts)):
         writer.add_tensor(name, data)
@@ -72,7 +75,7 @@ def write_foreign(spec: ForeignSpec, path: Path) -> None:
 
 
 def _has_experts(spec: ForeignSpec) -> bool:
-    return spec.name in ("foreign-qwen3moe", "foreign-mixtral")
+    return spec.arch in ("bailingmoe", "llama")
 
 
 def _tensors(spec: ForeignSpec, n_vocab: int) -> Iterator[tuple[str, np.ndarray]]:
@@ -82,29 +85,30 @@ def _tensors(spec: ForeignSpec, n_vocab: int) -> Iterator[tuple[str, np.ndarray]
         yield draw.norm(f"blk.{i}.attn_norm.weight", _WIDTH)
         yield from _mamba_layer(draw, f"blk.{i}") if spec.arch == "mamba" else _layer(draw, spec, f"blk.{i}")
     yield draw.norm("output_norm.weight", _WIDTH)
+    if spec.arch == "bailingmoe":  # its head is never the embedding
+        yield draw.matrix("output.weight", n_vocab, _WIDTH, LOGIT_SPREAD)
     if spec.arch == "starcoder2":
         yield draw.bias("output_norm.bias", _WIDTH)
 
 
 def _layer(draw: Drawer, spec: ForeignSpec, layer: str) -> Iterator[tuple[str, np.ndarray]]:
-    q_size, kv_size = _HEADS * _HEAD_SIZE, _KV_HEADS * _HEAD_SIZE
+    q_size, kv_size, n_ff = _HEADS * _HEAD_SIZE, _KV_HEADS * _HEAD_SIZE, spec.n_ff
     for name, n, gain in (("q", q_size, 1.5), ("k", kv_size, 1.0), ("v", kv_size, 1.0)):
         yield draw.matrix(f"{layer}.attn_{name}.weight", n, _WIDTH, gain)
     yield draw.matrix(f"{layer}.attn_output.weight", _WIDTH, q_size)
     yield draw.norm(f"{layer}.ffn_norm.weight", _WIDTH)
-    if spec.arch == "qwen3moe":
-        yield draw.norm(f"{layer}.attn_q_norm.weight", _HEAD_SIZE)
-        yield draw.norm(f"{layer}.attn_k_norm.weight", _HEAD_SIZE)
     if _has_experts(spec):
         yield draw.matrix(f"{layer}.ffn_gate_inp.weight", _EXPERTS, _WIDTH)
-        for name, n_out, n_in in (("gate", _FF, _WIDTH), ("up", _FF, _WIDTH), ("down", _WIDTH, _FF)):
+        for name, n_out, n_in in (("gate", n_ff, _WIDTH), ("up", n_ff, _WIDTH), ("down", _WIDTH, n_ff)):
             of_all, data = draw.matrix(f"{layer}.ffn_{name}_exps.weight", _EXPERTS * n_out, n_in)
             yield of_all, data.reshape(_EXPERTS, n_out, n_in)
+            if spec.arch == "bailingmoe":
+                yield draw.matrix(f"{layer}.ffn_{name}_shexp.weight", n_out, n_in)
         return
-    yield draw.matrix(f"{layer}.ffn_up.weight", _FF, _WIDTH)
-    yield draw.matrix(f"{layer}.ffn_down.weight", _WIDTH, _FF)
+    yield draw.matrix(f"{layer}.ffn_up.weight", n_ff, _WIDTH)
+    yield draw.matrix(f"{layer}.ffn_down.weight", _WIDTH, n_ff)
     for name, n in (("attn_norm", _WIDTH), ("ffn_norm", _WIDTH), ("attn_q", q_size), ("attn_k", kv_size),
-                    ("attn_v", kv_size), ("attn_output", _WIDTH), ("ffn_up", _FF), ("ffn_down", _WIDTH)):  # fmt: skip
+                    ("attn_v", kv_size), ("attn_output", _WIDTH), ("ffn_up", n_ff), ("ffn_down", _WIDTH)):  # fmt: skip
         yield draw.bias(f"{layer}.{name}.bias", n)
 
 

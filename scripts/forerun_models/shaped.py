@@ -27,7 +27,7 @@ import zlib
 from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 if __name__ == "__main__":
@@ -66,12 +66,16 @@ class Shape:
     tied: bool = True
     qkv_bias: bool = False
     eps: float = 1e-5
+    n_experts: int = 0  # each of them with n_ff
+    n_used: int = 0
 
 
 SHAPES = {
     "llama-8b": Shape("Llama 3.1 8B", "llama", 32, 4096, 14336, 32, 8, 128, 128256, 131072, 500000.0, tied=False),
     "llama-1b": Shape("Llama 3.2 1B", "llama", 16, 2048, 8192, 32, 8, 64, 128256, 131072, 500000.0),
     "qwen2-1.5b": Shape("Qwen2 1.5B", "qwen2", 28, 1536, 8960, 12, 2, 128, 151936, 32768, 1e6, qkv_bias=True, eps=1e-6),
+    # A quarter of its layers: as large as most machines have memory for.
+    "qwen3-30b-a3b-quarter": Shape("Qwen3 30B-A3B, 12 layers", "qwen3moe", 12, 2048, 768, 32, 4, 128, 151936, 32768, 1e6, tied=False, eps=1e-6, n_experts=128, n_used=8),
     "smollm2-135m": Shape("SmolLM2 135M", "llama", 30, 576, 1536, 9, 3, 64, 49152, 8192, 100000.0),
 }
 
@@ -134,7 +138,7 @@ def write_shaped(spec: ShapedSpec, path: Path) -> None:
 @dataclass(frozen=True)
 class _Tensor:
     name: str
-    shape: tuple[int, ...]  # (rows, row length) or (length,)
+    shape: tuple[int, ...]  # (rows, row length), before it the number of such matrices, or (length,)
     type: Type
     spread: float  # standard deviation; 0 for ones
 
@@ -163,6 +167,10 @@ def _write_keys(writer: gguf.GGUFWriter, spec: ShapedSpec) -> None:
     writer.add_vocab_size(shape.n_vocab)
     writer.add_rope_dimension_count(shape.head_size)
     writer.add_rope_freq_base(shape.rope_base)
+    if shape.n_experts:
+        writer.add_expert_count(shape.n_experts)
+        writer.add_expert_used_count(shape.n_used)
+        writer.add_expert_feed_forward_length(shape.n_ff)
     _vocabulary(shape.n_vocab).write(writer)
 
 
@@ -187,6 +195,10 @@ def _tensors(spec: ShapedSpec) -> list[_Tensor]:
             type_ = _SMALLER_BLOCKS[type_]
         return _Tensor(f"{name}.weight", (n_rows, row), type_, 1 / math.sqrt(row))
 
+    def stack(name: str, n_rows: int, row: int) -> _Tensor:
+        one = matrix(name, n_rows, row)
+        return replace(one, shape=(shape.n_experts, n_rows, row))
+
     def vector(name: str, n: int, spread: float = 0) -> _Tensor:
         return _Tensor(name, (n,), Type.F32, spread)
 
@@ -198,11 +210,16 @@ def _tensors(spec: ShapedSpec) -> list[_Tensor]:
             result.append(matrix(f"{layer}.{name}", n, d))
             if shape.qkv_bias:
                 result.append(vector(f"{layer}.{name}.bias", n, _BIAS_SPREAD))
+        if shape.arch == "qwen3moe":
+            result += [vector(f"{layer}.attn_{x}_norm.weight", shape.head_size) for x in ("q", "k")]
         result.append(matrix(f"{layer}.attn_output", d, q))
         result.append(vector(f"{layer}.ffn_norm.weight", d))
-        result.append(matrix(f"{layer}.ffn_gate", shape.n_ff, d))
-        result.append(matrix(f"{layer}.ffn_up", shape.n_ff, d))
-        result.append(matrix(f"{layer}.ffn_down", d, shape.n_ff))
+        ending, mlp = ("_exps", stack) if shape.n_experts else ("", matrix)
+        if shape.n_experts:
+            result.append(matrix(f"{layer}.ffn_gate_inp", shape.n_experts, d, Type.F32))
+        result.append(mlp(f"{layer}.ffn_gate{ending}", shape.n_ff, d))
+        result.append(mlp(f"{layer}.ffn_up{ending}", shape.n_ff, d))
+        result.append(mlp(f"{layer}.ffn_down{ending}", d, shape.n_ff))
     result.append(vector("output_norm.weight", d))
     if not shape.tied:
         result.append(matrix("output", shape.n_vocab, d, head))

@@ -16,7 +16,7 @@ import gguf
 import numpy as np
 
 from . import vocabulary
-from .tiny_specs import TinySpec
+from .tiny_specs import Experts, TinySpec
 
 CONTEXT = 1024
 LOGIT_SPREAD = 2.5  # standard deviation of the logits
@@ -86,8 +86,30 @@ def _write_keys(writer: gguf.GGUFWriter, spec: TinySpec) -> None:
         writer.add_attention_scale(scores)
         writer.add_residual_scale(blocks)
         writer.add_logit_scale(logits)
+    if spec.experts:
+        _write_experts(writer, spec, spec.experts)
     _write_rope(writer, spec)
     _vocabulary(spec).write(writer)
+
+
+def _write_experts(writer: gguf.GGUFWriter, spec: TinySpec, experts: Experts) -> None:
+    writer.add_expert_count(experts.n_all)
+    writer.add_expert_used_count(experts.n_used)
+    writer.add_expert_feed_forward_length(experts.n_ff)
+    if spec.arch == "glm4moe":
+        writer.add_expert_shared_count(experts.n_ff_shared // experts.n_ff)
+    elif experts.n_ff_shared:
+        writer.add_expert_shared_feed_forward_length(experts.n_ff_shared)
+    if experts.n_dense_layers:
+        writer.add_leading_dense_block_count(experts.n_dense_layers)
+    if spec.arch == "ernie4_5-moe":
+        writer.add_interleave_moe_layer_step(1)
+    if experts.gating:
+        writer.add_uint32(f"{spec.arch}.expert_gating_func", experts.gating)
+    if experts.scale:
+        writer.add_expert_weights_scale(experts.scale)
+    if experts.normalises is not None:
+        writer.add_expert_weights_norm(experts.normalises)
 
 
 def _write_rope(writer: gguf.GGUFWriter, spec: TinySpec) -> None:
@@ -131,20 +153,18 @@ def _tensors(spec: TinySpec):
         yield draw.matrix(f"{layer}.attn_output.weight", d, q_size)
         if spec.attn_out_bias:
             yield draw.bias(f"{layer}.attn_output.bias", d)
-        if spec.arch in ("qwen3", "gemma3"):
+        if spec.arch in ("qwen3", "qwen3moe", "gemma3"):
             yield draw.norm(f"{layer}.attn_q_norm.weight", spec.head_size)
             yield draw.norm(f"{layer}.attn_k_norm.weight", spec.head_size)
         has_post_norms = spec.arch in ("gemma2", "gemma3", "glm4")
         if has_post_norms:
             yield draw.norm(f"{layer}.post_attention_norm.weight", d)
-        yield draw.norm(f"{layer}.{'post_attention_norm' if spec.arch == 'seed_oss' else 'ffn_norm'}.weight", d)
-        gate, up = (draw.matrix(f"{layer}.ffn_{half}.weight", spec.n_ff, d) for half in ("gate", "up"))
-        yield from [(up[0], np.concatenate([gate[1], up[1]]))] if spec.fused_mlp else [gate, up]
-        yield draw.matrix(f"{layer}.ffn_down.weight", d, spec.n_ff)
-        if spec.mlp_bias:
-            yield draw.bias(f"{layer}.ffn_gate.bias", spec.n_ff)
-            yield draw.bias(f"{layer}.ffn_up.bias", spec.n_ff)
-            yield draw.bias(f"{layer}.ffn_down.bias", d)
+        mlp_norm = "post_attention_norm" if spec.arch in ("seed_oss", "glm4moe") else "ffn_norm"
+        yield draw.norm(f"{layer}.{mlp_norm}.weight", d)
+        if spec.experts and i >= spec.experts.n_dense_layers:
+            yield from _experts(draw, layer, d, spec.experts)
+        else:
+            yield from _mlp(draw, layer, spec)
         if has_post_norms:
             yield draw.norm(f"{layer}.post_ffw_norm.weight", d)
     yield draw.norm("output_norm.weight", d, last_norm)
@@ -152,6 +172,33 @@ def _tensors(spec: TinySpec):
         yield draw.matrix("output.weight", n_vocab, d, head_gain)
     if spec.head_bias:
         yield draw.bias("output.bias", n_vocab)
+
+
+def _mlp(draw: "Drawer", layer: str, spec: TinySpec):
+    gate, up = (draw.matrix(f"{layer}.ffn_{half}.weight", spec.n_ff, spec.width) for half in ("gate", "up"))
+    yield from [(up[0], np.concatenate([gate[1], up[1]]))] if spec.fused_mlp else [gate, up]
+    yield draw.matrix(f"{layer}.ffn_down.weight", spec.width, spec.n_ff)
+    if spec.mlp_bias:
+        yield draw.bias(f"{layer}.ffn_gate.bias", spec.n_ff)
+        yield draw.bias(f"{layer}.ffn_up.bias", spec.n_ff)
+        yield draw.bias(f"{layer}.ffn_down.bias", spec.width)
+
+
+def _experts(draw: "Drawer", layer: str, width: int, experts: Experts):
+    # Sure of its choice, as trained ones are.
+    yield draw.matrix(f"{layer}.ffn_gate_inp.weight", experts.n_all, width, 4.0)
+    if experts.has_preference:
+        yield draw.bias(f"{layer}.exp_probs_b.bias", experts.n_all)
+    for name, n_out, n_in in (("gate", experts.n_ff, width), ("up", experts.n_ff, width), ("down", width, experts.n_ff)):
+        of_all, data = draw.matrix(f"{layer}.ffn_{name}_exps.weight", experts.n_all * n_out, n_in)
+        yield of_all, data.reshape(experts.n_all, n_out, n_in)
+    if not experts.n_ff_shared:
+        return
+    n = experts.n_ff_shared
+    for name, n_out, n_in in (("gate", n, width), ("up", n, width), ("down", width, n)):
+        yield draw.matrix(f"{layer}.ffn_{name}_shexp.weight", n_out, n_in)
+    if experts.has_share:
+        yield draw.bias(f"{layer}.ffn_gate_inp_shexp.weight", width)
 
 
 class Drawer:

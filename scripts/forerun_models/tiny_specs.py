@@ -26,6 +26,22 @@ class Rope:
 
 
 @dataclass(frozen=True)
+class Experts:
+    """The MLPs of a mixture; those of the first layers may be dense."""
+
+    n_all: int = 8
+    n_used: int = 2
+    n_ff: int = 96
+    n_ff_shared: int = 0  # of the MLP that all tokens use
+    has_share: bool = False  # which has a weight of its own
+    n_dense_layers: int = 0
+    has_preference: bool = False  # added to what they are chosen by
+    gating: int | None = None  # 1: softmax, 2: sigmoid
+    scale: float | None = None
+    normalises: bool | None = None
+
+
+@dataclass(frozen=True)
 class TinySpec:
     name: str
     arch: str
@@ -45,6 +61,7 @@ class TinySpec:
     fused_mlp: bool = False  # gate and up in one matrix
     rope_dims: int | None = None  # of a head, that rotate; None: all
     scales: tuple[float, float, float, float] | None = None  # Granite's, of embeddings, scores, blocks and logits
+    experts: Experts | None = None
     separate_biases: bool = False  # beside a fused matrix, as some older files have
     rope: Rope = Rope()
     window: int | None = None
@@ -60,13 +77,16 @@ class TinySpec:
 
 
 def tiny_specs() -> list[TinySpec]:
-    """All tiny models but the requantised ones (TYPE_BASE in each of WEIGHT_TYPES)."""
-    return [TYPE_BASE, *_llama(), *_qwen2(), *_qwen3(), *_gemma3(), *_others()]
+    """All tiny models but the requantised ones (TYPE_BASE in each of WEIGHT_TYPES, MIXTURE_BASE in MIXTURE_TYPES)."""
+    return [TYPE_BASE, MIXTURE_BASE, *_llama(), *_qwen2(), *_qwen3(), *_gemma3(), *_others(), *_mixtures()]
 
 
 # The model that is requantised to every type. Rows of 256 and 512: one block of a
 # K-type and more than one.
 TYPE_BASE = TinySpec("tiny-llama-f32", "llama", n_layer=2, weight_type="F32")
+# A mixture, requantised to types of every kind: 32 to a block, 256, and one that our kernels do not have.
+MIXTURE_BASE = TinySpec("tiny-mixtral-f32", "llama", n_layer=2, n_ff=256, weight_type="F32", experts=Experts(n_ff=256))
+MIXTURE_TYPES = ("F16", "Q8_0", "Q4_0", "Q4_K", "Q6_K", "MXFP4", "IQ4_XS")
 
 
 def _llama() -> list[TinySpec]:
@@ -139,6 +159,26 @@ def _others() -> list[TinySpec]:
         replace(small, name="tiny-granite", arch="granite", scales=(12.0, 0.015625, 0.22, 8.0)),
         replace(small, name="tiny-phi", arch="phi3", head_size=24, fused_qkv=True, fused_mlp=True, tied=False),
         replace(small, name="tiny-glm4", arch="glm4", rope_dims=16, qkv_bias=True, fused_mlp=True, tied=False),
+    ]
+
+
+def _mixtures() -> list[TinySpec]:
+    # F32: where two experts are about as good, rounding would choose another one than libllama's does.
+    small = TinySpec("", "", n_layer=4, width=128, n_ff=160, n_head=4, n_head_kv=2, head_size=32, weight_type="F32")
+    return [
+        replace(small, name="tiny-qwen2moe", arch="qwen2moe", qkv_bias=True, tied=False, experts=Experts(n_ff_shared=160, has_share=True)),
+        replace(small, name="tiny-qwen3moe", arch="qwen3moe", head_size=64, seed=2, experts=Experts(n_all=16, n_used=4, n_ff=48)),
+        replace(small, name="tiny-granitemoe", arch="granitemoe", n_ff=64, scales=(12.0, 0.015625, 0.22, 8.0), experts=Experts(n_ff=64, n_ff_shared=96)),
+        replace(small, name="tiny-ernie-moe", arch="ernie4_5-moe", experts=Experts(n_ff_shared=96, n_dense_layers=1, has_preference=True)),
+        replace(
+            small,
+            name="tiny-glm4moe",
+            arch="glm4moe",
+            rope_dims=16,
+            qkv_bias=True,
+            tied=False,
+            experts=Experts(n_ff_shared=96, n_dense_layers=1, has_preference=True, gating=2, scale=1.5, normalises=True),
+        ),
     ]
 
 

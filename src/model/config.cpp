@@ -77,6 +77,34 @@ RopeConfig read_rope(const ConfigReader& reader, const ModelConfig& config, Rope
   return rope;
 }
 
+// Experts lie one behind the other in matrices of tiles, which none of them shares.
+constexpr int kExpertGrain = 16;
+constexpr int kMostExperts = 1024;
+constexpr int kMostUsed = 64;
+
+ExpertsConfig read_experts(const ConfigReader& reader, const ModelConfig& config) {
+  ExpertsConfig experts;
+  if (reader.metadata().get_int(reader.key("expert_count")).value_or(0) <= 1) return experts;
+  experts.n_all = reader.get_count("expert_count");
+  experts.n_used = reader.get_count("expert_used_count");
+  experts.n_ff = reader.get_count_or("expert_feed_forward_length", config.n_ff);
+  if (experts.n_used > experts.n_all) {
+    fail(ErrorCode::kInvalidFile, "{} experts of {} cannot be used", experts.n_used, experts.n_all);
+  }
+  if (experts.n_all > kMostExperts || experts.n_used > kMostUsed) {
+    fail(ErrorCode::kUnsupported, "a mixture that uses {} of {} experts is too large", experts.n_used,
+         experts.n_all);
+  }
+  if (experts.n_ff % kExpertGrain != 0 || config.n_embd % kExpertGrain != 0) {
+    fail(ErrorCode::kUnsupported, "experts of {} x {} are not supported: both must be multiples of {}",
+         config.n_embd, experts.n_ff, kExpertGrain);
+  }
+  if (reader.metadata().get_int(reader.key("expert_group_count")).value_or(1) > 1) {
+    fail(ErrorCode::kUnsupported, "experts in groups are not supported");
+  }
+  return experts;
+}
+
 }  // namespace
 
 ConfigReader::ConfigReader(const GgufMetadata& metadata, std::string architecture)
@@ -95,6 +123,10 @@ int ConfigReader::get_count_or(const std::string& name, int fallback) const {
   return metadata_.has(key(name)) ? get_count(name) : fallback;
 }
 
+int ConfigReader::get_count_or_none(const std::string& name) const {
+  return metadata_.get_int(key(name)).value_or(0) == 0 ? 0 : get_count(name);
+}
+
 float ConfigReader::get_float(const std::string& name) const {
   const auto value = metadata_.get_float(key(name));
   if (!value) fail(ErrorCode::kInvalidFile, "metadata key {} is missing", key(name));
@@ -106,6 +138,15 @@ float ConfigReader::get_float_or(const std::string& name, float fallback) const 
 }
 
 ModelConfig read_config(const GgufMetadata& metadata, RopeLayout layout) {
+  ModelConfig config = read_mixture_config(metadata, layout);
+  if (config.experts.n_all > 0) {
+    fail(ErrorCode::kUnsupported, "mixtures of experts are not supported in {} models",
+         config.architecture);
+  }
+  return config;
+}
+
+ModelConfig read_mixture_config(const GgufMetadata& metadata, RopeLayout layout) {
   ModelConfig config;
   config.architecture = metadata.get_string("general.architecture").value_or("");
   config.name = metadata.get_string("general.name").value_or("");
@@ -115,9 +156,6 @@ ModelConfig read_config(const GgufMetadata& metadata, RopeLayout layout) {
   if (config.n_layers > LayerSet::kMaxLayers) {
     fail(ErrorCode::kUnsupported, "the model has {} layers; forerun supports up to {}", config.n_layers,
          LayerSet::kMaxLayers);
-  }
-  if (reader.get_count_or("expert_count", 1) > 1) {
-    fail(ErrorCode::kUnsupported, "mixture-of-experts models are not supported");
   }
   if (!metadata.get_bool(reader.key("attention.causal")).value_or(true)) {
     fail(ErrorCode::kUnsupported, "models whose tokens see those behind them are not supported");
@@ -146,6 +184,7 @@ ModelConfig read_config(const GgufMetadata& metadata, RopeLayout layout) {
   }
   config.attention_scale = 1.0f / std::sqrt(static_cast<float>(config.head_dim));
   config.rope = read_rope(reader, config, layout);
+  config.experts = read_experts(reader, config);
   return config;
 }
 

@@ -40,6 +40,26 @@ struct RopeConfig {
   RopeStretch stretch() const;
 };
 
+// How a token's experts share it.
+enum class ExpertGating {
+  kSoftmax,          // over all of them
+  kSigmoid,          // each by itself
+  kSoftmaxOfChosen,  // over those it uses
+};
+
+// A mixture: MLPs of which each token uses a few.
+struct ExpertsConfig {
+  int n_all = 0;  // 0: the model is none
+  int n_used = 0;
+  int n_ff = 0;
+  int n_ff_shared = 0;         // of the MLP that all tokens use beside them; 0: there is none
+  bool weighs_shared = false;  // by what the token says
+  int n_dense_layers = 0;      // the first ones, which have one MLP each
+  ExpertGating gating = ExpertGating::kSoftmax;
+  bool normalises = true;  // shares of those that are used sum up to 1
+  float scale = 1.0f;      // of shares
+};
+
 struct ModelConfig {
   std::string architecture;
   std::string name;
@@ -53,6 +73,7 @@ struct ModelConfig {
   int n_ff = 0;
   float norm_eps = 1e-5f;
   RopeConfig rope;
+  ExpertsConfig experts;
 
   // What differs between architectures; the defaults are Llama's.
   Activation activation = Activation::kSilu;
@@ -73,6 +94,7 @@ struct ModelConfig {
   bool is_windowed(int layer) const {
     return window > 0 && layer_is_windowed[static_cast<size_t>(layer)];
   }
+  bool has_experts(int layer) const { return experts.n_all > 0 && layer >= experts.n_dense_layers; }
   bool rotates(int layer) const {
     return layer_rotates.empty() || layer_rotates[static_cast<size_t>(layer)];
   }
@@ -84,6 +106,11 @@ struct ModelConfig {
 ModelConfig read_config(const GgufMetadata& metadata, RopeLayout layout);
 
 class ConfigReader;
+// The same for a family that has mixtures, too. They all say how many experts there are and how large
+// these are, which is as large as the MLP of a model without where they do not; how tokens use them is
+// the family's.
+ModelConfig read_mixture_config(const GgufMetadata& metadata, RopeLayout layout);
+
 // Which layers have a sliding window: as the file says, by a flag for each or as all but every n-th, or
 // as all but every `period`-th.
 std::vector<bool> read_window_pattern(const ConfigReader& reader, int n_layers, int period);
@@ -95,7 +122,8 @@ class ConfigReader {
 
   int get_count(const std::string& name) const;  // required; 1 or more
   int get_count_or(const std::string& name, int fallback) const;
-  float get_float(const std::string& name) const;  // required
+  int get_count_or_none(const std::string& name) const;  // 0 where it is missing, or 0
+  float get_float(const std::string& name) const;        // required
   float get_float_or(const std::string& name, float fallback) const;
   std::string key(const std::string& name) const { return architecture_ + "." + name; }
   const GgufMetadata& metadata() const { return metadata_; }

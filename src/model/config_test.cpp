@@ -164,8 +164,10 @@ TEST(Config, WhatForerunCannotDoIsSaid) {
   GgufBuilder seeing_all = tiny_model();
   gguf_set_val_bool(seeing_all.metadata(), "llama.attention.causal", false);
   expect_refused(seeing_all, ErrorCode::kUnsupported, "behind them");
-  expect_refused(tiny_model().set("llama.expert_count", 8u), ErrorCode::kUnsupported,
-                 "mixture-of-experts");
+  expect_refused(tiny_model({.architecture = "qwen3"})
+                     .set("qwen3.expert_count", 8u)
+                     .set("qwen3.expert_used_count", 2u),
+                 ErrorCode::kUnsupported, "mixtures of experts");
   expect_refused(tiny_model().set("llama.rope.scaling.type", "longrope"), ErrorCode::kUnsupported,
                  "longrope");
   expect_refused(tiny_model().set("llama.block_count", static_cast<uint32_t>(LayerSet::kMaxLayers) + 1),
@@ -261,6 +263,29 @@ TEST(Config, Gemma3RefusesSenselessNumbers) {
                  ErrorCode::kInvalidFile, "freq_base_swa");
   expect_refused(gemma().set("gemma3.rope.freq_base_swa", 0.0f), ErrorCode::kInvalidFile,
                  "freq_base_swa");
+}
+
+TEST(Config, MixturesMustMakeSense) {
+  const auto mixture = [] { return tiny_model({.architecture = "qwen3moe"}); };
+  const auto set = [&](const std::string& key, uint32_t value) {
+    GgufBuilder builder = mixture();
+    builder.set("qwen3moe." + key, value);
+    return builder;
+  };
+  expect_refused(mixture().remove("qwen3moe.expert_used_count"), ErrorCode::kInvalidFile,
+                 "expert_used_count");
+  expect_refused(set("expert_used_count", 5), ErrorCode::kInvalidFile, "5 experts of 4");
+  expect_refused(set("expert_used_count", 0), ErrorCode::kInvalidFile, "expert_used_count");
+  expect_refused(set("expert_count", 1u << 20), ErrorCode::kUnsupported, "too large");
+  expect_refused(set("expert_feed_forward_length", 40), ErrorCode::kUnsupported, "multiples of 16");
+  expect_refused(set("expert_group_count", 2), ErrorCode::kUnsupported, "groups");
+  auto glm = tiny_model({.architecture = "glm4moe"});
+  expect_refused(glm.set("glm4moe.expert_gating_func", 9u), ErrorCode::kUnsupported, "way 9");
+  expect_refused(glm.set("glm4moe.nextn_predict_layers", 2u).set("glm4moe.block_count", 2u),
+                 ErrorCode::kInvalidFile, "no layers");
+  auto ernie = tiny_model({.architecture = "ernie4_5-moe"});
+  expect_refused(ernie.set("ernie4_5-moe.interleave_moe_layer_step", 2u), ErrorCode::kUnsupported,
+                 "between theirs");
 }
 
 }  // namespace

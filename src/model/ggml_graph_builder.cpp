@@ -136,12 +136,15 @@ ggml_tensor* GgmlGraphBuilder::plain_attention(const Attention& a) {
   return ggml_cont(context(), ggml_permute(context(), out, 0, 2, 1, 3));  // [head_dim, n_heads, n_rows]
 }
 
+ggml_tensor* GgmlGraphBuilder::activated(ggml_tensor* gate, ggml_tensor* up) {
+  return config().activation == Activation::kGelu ? ggml_geglu_split(context(), gate, up)
+                                                  : ggml_swiglu_split(context(), gate, up);
+}
+
 ggml_tensor* GgmlGraphBuilder::gated(const MlpWeights& mlp, ggml_tensor* states) {
   ggml_tensor* x = norm(states, mlp.norm);
   ggml_tensor* up = linear(mlp.up, x);
-  ggml_tensor* gate = linear(mlp.gate, x);
-  return config().activation == Activation::kGelu ? ggml_geglu_split(context(), gate, up)
-                                                  : ggml_swiglu_split(context(), gate, up);
+  return activated(linear(mlp.gate, x), up);
 }
 
 ggml_tensor* GgmlGraphBuilder::contribute(const Linear& projection, ggml_tensor* x,

@@ -15,6 +15,7 @@ class GgmlGraphBuilder final : public GraphBuilder {
   ggml_tensor* gated(const MlpWeights& mlp, ggml_tensor* states) override;  // [n_ff, n_rows]
   ggml_tensor* contribute(const Linear& linear, ggml_tensor* x, const ggml_tensor* post_norm,
                           ggml_tensor* states) override;
+  ggml_tensor* mixture(const MlpWeights& mlp, ggml_tensor* states) override;
   ggml_tensor* head(ggml_tensor* states) override;
   ggml_tensor* copy_rows(ggml_tensor* states, ggml_tensor* rows) override;
   std::unique_ptr<PassProgram> finish() override;
@@ -38,6 +39,13 @@ class GgmlGraphBuilder final : public GraphBuilder {
   ggml_tensor* linear(const Linear& linear, ggml_tensor* x);
   QueryKeyValue project(const AttentionWeights& attention, ggml_tensor* x);
   ggml_tensor* rope(ggml_tensor* heads, int layer);
+  // Of a mixture: which experts rows use, I32 [n_used, n_rows], and their parts, [1, n_used, n_rows].
+  struct Routes {
+    ggml_tensor* chosen;
+    ggml_tensor* shares;
+  };
+  Routes routes(const ExpertWeights& experts, ggml_tensor* x);
+  ggml_tensor* activated(ggml_tensor* gate, ggml_tensor* up);
   ggml_tensor* flash_attention(const Attention& a);
   ggml_tensor* plain_attention(const Attention& a);
   ggml_tensor* cell_view(ggml_tensor* cache);

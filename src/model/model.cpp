@@ -65,12 +65,23 @@ bool can_multiply_all(const GpuKernels& gpu, const GgufFile& file) {
   });
 }
 
+// Whether a file has tensors that change what its architecture computes, or has them in other pieces.
+bool is_laid_out_otherwise(const GgufFile& file) {
+  return std::ranges::any_of(file.tensors(), [](const GgufTensor& tensor) {
+    const std::string_view name = tensor.name;
+    // Factors by the length of the context; gates and ups of experts in one matrix; scales of experts;
+    // and experts each by themselves, as older files have them.
+    return name == "rope_factors_long.weight" || name.find(".ffn_gate_up_exps.") != name.npos ||
+           name.ends_with("_exps.scale") || name.find(".ffn_gate.0.") != name.npos;
+  });
+}
+
 }  // namespace
 
 GpuKernels* Model::serving_gpu_kernels() const {
   GpuKernels* gpu = device_->gpu_kernels();
-  const bool serves =
-      gpu != nullptr && gpu->serves(config_, device_->kv_type()) && can_multiply_all(*gpu, *file_);
+  const bool serves = gpu != nullptr && config_.experts.n_all == 0 &&
+                      gpu->serves(config_, device_->kv_type()) && can_multiply_all(*gpu, *file_);
   return serves ? gpu : nullptr;
 }
 
@@ -78,9 +89,8 @@ const Architecture* architecture_of(const GgufFile& file) {
   const auto name = file.metadata().get_string("general.architecture");
   if (!name)
     fail(ErrorCode::kInvalidFile, "{} does not say which architecture it has", file.path().string());
-  // Factors by the length of the context are not ours.
-  const bool has_two_factors = file.find_tensor("rope_factors_long.weight") != nullptr;
-  if (const Architecture* architecture = has_two_factors ? nullptr : find_architecture(*name)) {
+  const Architecture* architecture = find_architecture(*name);
+  if (architecture != nullptr && !is_laid_out_otherwise(file)) {
     try {
       architecture->config(file.metadata());
       return architecture;

@@ -23,8 +23,8 @@ std::string shape_text(const int64_t* shape) {
   return text;
 }
 
-void check_shape(const GgufTensor& tensor, int64_t n0, int64_t n1) {
-  const int64_t wanted[GGML_MAX_DIMS] = {n0, n1, 1, 1};
+void check_shape(const GgufTensor& tensor, int64_t n0, int64_t n1, int64_t n2 = 1) {
+  const int64_t wanted[GGML_MAX_DIMS] = {n0, n1, n2, 1};
   if (!std::equal(wanted, wanted + GGML_MAX_DIMS, tensor.shape)) {
     fail(ErrorCode::kInvalidFile, "tensor {} has shape {} where the metadata asks for {}", tensor.name,
          shape_text(tensor.shape), shape_text(wanted));
@@ -66,9 +66,13 @@ const GgufTensor& WeightLoader::require(const std::string& name) const {
 ggml_tensor* WeightLoader::vector(const std::string& name, int64_t n) {
   const GgufTensor& source = require(name);
   check_shape(source, n, 1);
+  return numbers(source);
+}
+
+ggml_tensor* WeightLoader::numbers(const GgufTensor& source) {
   if (source.type != GGML_TYPE_F32 && ggml_get_type_traits(source.type)->to_float == nullptr) {
-    fail(ErrorCode::kUnsupported, "tensor {} has type {}, which forerun cannot read as numbers", name,
-         ggml_type_name(source.type));
+    fail(ErrorCode::kUnsupported, "tensor {} has type {}, which forerun cannot read as numbers",
+         source.name, ggml_type_name(source.type));
   }
   return declare(source, GGML_TYPE_F32);
 }
@@ -85,12 +89,32 @@ int64_t WeightLoader::n_rows(const std::string& name) const {
 Linear WeightLoader::half(const std::string& name, int which, int64_t n_in, int64_t n_out) {
   const GgufTensor& whole = require(name);
   check_shape(whole, n_in, 2 * n_out);
-  GgufTensor& part = halves_.emplace_back(whole);
+  GgufTensor& part = views_.emplace_back(whole);
   part.shape[1] = n_out;
   part.n_bytes = whole.n_bytes / 2;
   part.offset += static_cast<size_t>(which) * part.n_bytes;
   part.data += static_cast<size_t>(which) * part.n_bytes;
   return matrix_of(part, n_in, n_out);
+}
+
+Linear WeightLoader::stack(const std::string& name, int64_t n_in, int64_t n_out, int64_t n) {
+  const GgufTensor& source = require(name + ".weight");
+  check_shape(source, n_in, n_out, n);
+  if (has(name + ".scale")) {
+    fail(ErrorCode::kUnsupported, "tensor {}.scale: scales of experts are not supported", name);
+  }
+  GgufTensor& rows = views_.emplace_back(source);
+  if (device_.kernels() != nullptr) {
+    rows.shape[1] = n_out * n;
+    rows.shape[2] = 1;
+  }
+  Linear linear = matrix_of(rows, n_in, rows.shape[1]);
+  if (has(name + ".bias")) {
+    const GgufTensor& bias = require(name + ".bias");
+    check_shape(bias, n_out, n);
+    linear.bias = numbers(bias);
+  }
+  return linear;
 }
 
 ggml_tensor* WeightLoader::constant(float value) {
@@ -146,8 +170,8 @@ ggml_tensor* WeightLoader::declare(const GgufTensor& source, ggml_type type) {
   // does not is copied.
   const bool aligned = reinterpret_cast<uintptr_t>(source.data) % GGML_MEM_ALIGN == 0;
   const bool in_place = device_.is_host() && type == source.type && aligned;
-  ggml_tensor* tensor = ggml_new_tensor_2d((in_place ? mapped_context_ : copied_context_).get(), type,
-                                           source.shape[0], source.shape[1]);
+  ggml_tensor* tensor = ggml_new_tensor_3d((in_place ? mapped_context_ : copied_context_).get(), type,
+                                           source.shape[0], source.shape[1], source.shape[2]);
   ggml_set_name(tensor, source.name.c_str());
   (in_place ? mapped_ : copied_).push_back({.source = &source, .target = tensor});
   return tensor;

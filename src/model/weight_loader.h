@@ -47,6 +47,9 @@ class WeightLoader {
   ggml_tensor* optional_vector(const std::string& name, int64_t n);
   // <name>.weight, and <name>.bias and <name>.scale if they are there.
   Linear linear(const std::string& name, int64_t n_in, int64_t n_out);
+  // <name>.weight of n matrices, and <name>.bias if it is there. On CPUs they become one matrix of all
+  // their rows.
+  Linear stack(const std::string& name, int64_t n_in, int64_t n_out, int64_t n);
   // The first (0) or second (1) n_out rows of a matrix of twice as many.
   Linear half(const std::string& name, int which, int64_t n_in, int64_t n_out);
   // A tensor of one number that no file has.
@@ -77,6 +80,7 @@ class WeightLoader {
   };
   Linear matrix_of(const GgufTensor& source, int64_t n_in, int64_t n_out);
   const GgufTensor& require(const std::string& name) const;
+  ggml_tensor* numbers(const GgufTensor& source);  // as F32
   ggml_tensor* declare(const GgufTensor& source, ggml_type type);
   void map_in_place(WeightStorage& storage);
   void allocate_copies(WeightStorage& storage);
@@ -91,7 +95,7 @@ class WeightLoader {
   GpuKernels* gpu_;
   ggml_context_ptr mapped_context_;  // of tensors that need no memory of their own
   ggml_context_ptr copied_context_;
-  std::deque<GgufTensor> halves_;  // of tensors of the file
+  std::deque<GgufTensor> views_;  // parts and other shapes of tensors of the file
   std::map<float, ggml_tensor*> constants_;
   std::vector<Copy> mapped_;
   std::vector<Copy> copied_;

@@ -4,6 +4,7 @@
 
 #include <ggml.h>
 
+#include <optional>
 #include <vector>
 
 namespace forerun {
@@ -30,11 +31,22 @@ struct AttentionWeights {
   ggml_tensor* post_norm = nullptr;  // [n_embd]
 };
 
+// MLPs of which a token uses a few. Matrices of all of them lie one behind the other.
+struct ExpertWeights {
+  Linear router;                      // [n_embd, n_experts]: which of them
+  ggml_tensor* preference = nullptr;  // [n_experts]: added to what they are chosen by, no part of shares
+  Linear gate, up;                    // [n_embd, n_ff, n_experts]
+  Linear down;                        // [n_ff, n_embd, n_experts]
+  Linear shared_share;  // [n_embd, 1]: how much of the MLP that all tokens use; may be none
+};
+
+// With experts: the MLP that all tokens use beside them, or nothing but the norm.
 struct MlpWeights {
   ggml_tensor* norm = nullptr;       // [n_embd]
   Linear gate, up;                   // [n_embd, n_ff]
   Linear down;                       // [n_ff, n_embd]
   ggml_tensor* post_norm = nullptr;  // [n_embd]
+  std::optional<ExpertWeights> experts;
 };
 
 struct LayerWeights {

@@ -32,6 +32,9 @@ class RandomTensors {
   void matrix(const std::string& name, int n_in, int n_out) {
     add(name, {n_in, n_out}, 0.0f, 1.0f / std::sqrt(static_cast<float>(n_in)));
   }
+  void stack(const std::string& name, int n_in, int n_out, int n) {
+    add(name, {n_in, n_out, n}, 0.0f, 1.0f / std::sqrt(static_cast<float>(n_in)));
+  }
   void embedding(const std::string& name, int n_embd, int n_vocab) {
     add(name, {n_embd, n_vocab}, 0.0f, 1.0f);
   }
@@ -52,6 +55,26 @@ class RandomTensors {
   std::mt19937 random_;
 };
 
+// Of mixtures.
+constexpr int kExperts = 4;
+constexpr int kExpertFf = 48;
+
+bool is_mixture(const TinyModelSpec& spec) {
+  return spec.architecture.ends_with("moe");
+}
+
+void add_experts(RandomTensors& random, const TinyModelSpec& spec, const std::string& prefix) {
+  random.matrix(prefix + "ffn_gate_inp.weight", spec.n_embd, kExperts);
+  random.stack(prefix + "ffn_gate_exps.weight", spec.n_embd, kExpertFf, kExperts);
+  random.stack(prefix + "ffn_up_exps.weight", spec.n_embd, kExpertFf, kExperts);
+  random.stack(prefix + "ffn_down_exps.weight", kExpertFf, spec.n_embd, kExperts);
+  if (spec.architecture == "qwen3moe") return;
+  random.matrix(prefix + "ffn_gate_shexp.weight", spec.n_embd, kExpertFf);
+  random.matrix(prefix + "ffn_up_shexp.weight", spec.n_embd, kExpertFf);
+  random.matrix(prefix + "ffn_down_shexp.weight", kExpertFf, spec.n_embd);
+  if (spec.architecture == "qwen2moe") random.bias(prefix + "ffn_gate_inp_shexp.weight", spec.n_embd);
+}
+
 void set_hyperparameters(GgufBuilder& builder, const TinyModelSpec& spec) {
   const std::string arch = spec.architecture + ".";
   const auto set = [&](const std::string& name, int value) {
@@ -68,6 +91,14 @@ void set_hyperparameters(GgufBuilder& builder, const TinyModelSpec& spec) {
   set("attention.value_length", spec.head_dim);
   builder.set(arch + "attention.layer_norm_rms_epsilon", 1e-5f);
   builder.set(arch + "rope.freq_base", 10000.0f);
+  if (is_mixture(spec)) {
+    set("expert_count", kExperts);
+    set("expert_used_count", 2);
+    set("expert_feed_forward_length", kExpertFf);
+    set("expert_shared_feed_forward_length", kExpertFf);
+    set("expert_shared_count", 1);
+    set("interleave_moe_layer_step", 1);
+  }
   if (spec.architecture == "gemma3") {
     set("attention.sliding_window", 4);
     set("attention.sliding_window_pattern", 2);
@@ -156,19 +187,24 @@ GgufBuilder tiny_model(const TinyModelSpec& spec) {
       random.bias(prefix + "attn_k.bias", n_embd_kv);
       random.bias(prefix + "attn_v.bias", n_embd_kv);
     }
-    if (spec.architecture == "qwen3" || gemma) {
+    if (spec.architecture.starts_with("qwen3") || gemma) {
       random.norm(prefix + "attn_q_norm.weight", spec.head_dim);
       random.norm(prefix + "attn_k_norm.weight", spec.head_dim);
     }
     random.matrix(prefix + "attn_output.weight", n_embd_q, spec.n_embd);
     const bool has_post_norms = gemma || spec.architecture == "glm4" || spec.architecture == "gemma2";
-    if (has_post_norms || spec.architecture == "seed_oss") {
+    const bool has_other_name = spec.architecture == "seed_oss" || spec.architecture == "glm4moe";
+    if (has_post_norms || has_other_name) {
       random.norm(prefix + "post_attention_norm.weight", spec.n_embd);
     }
-    if (spec.architecture != "seed_oss") random.norm(prefix + "ffn_norm.weight", spec.n_embd);
-    random.matrix(prefix + "ffn_gate.weight", spec.n_embd, spec.n_ff);
-    random.matrix(prefix + "ffn_up.weight", spec.n_embd, spec.n_ff);
-    random.matrix(prefix + "ffn_down.weight", spec.n_ff, spec.n_embd);
+    if (!has_other_name) random.norm(prefix + "ffn_norm.weight", spec.n_embd);
+    if (is_mixture(spec)) {
+      add_experts(random, spec, prefix);
+    } else {
+      random.matrix(prefix + "ffn_gate.weight", spec.n_embd, spec.n_ff);
+      random.matrix(prefix + "ffn_up.weight", spec.n_embd, spec.n_ff);
+      random.matrix(prefix + "ffn_down.weight", spec.n_ff, spec.n_embd);
+    }
     if (has_post_norms) random.norm(prefix + "post_ffw_norm.weight", spec.n_embd);
   }
   random.norm("output_norm.weight", spec.n_embd);

@@ -52,9 +52,14 @@ bool is_head(const GgufTensor& tensor) {
   return tensor.name == "token_embd.weight" || tensor.name == "output.weight";
 }
 
+// What chooses experts is small and decides much: every converter leaves it as it is.
+bool is_router(const GgufTensor& tensor) {
+  return tensor.name.find(".ffn_gate_inp") != tensor.name.npos;
+}
+
 ggml_type result_type(const GgufTensor& tensor, const RequantizeOptions& options) {
   const bool is_matrix = n_rows(tensor) > 1;
-  if (!is_matrix || (options.keep_head && is_head(tensor))) return tensor.type;
+  if (!is_matrix || is_router(tensor) || (options.keep_head && is_head(tensor))) return tensor.type;
   return options.type;
 }
 

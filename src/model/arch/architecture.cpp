@@ -59,17 +59,41 @@ MlpWeights declare_mlp(WeightLoader& loader, const ModelConfig& config, const st
   return mlp;
 }
 
+MlpWeights declare_mixture(WeightLoader& loader, const ModelConfig& config, const std::string& prefix,
+                           std::string_view norm) {
+  const ExpertsConfig& experts = config.experts;
+  MlpWeights mlp;
+  mlp.norm = loader.vector(prefix + std::string(norm) + ".weight", config.n_embd);
+  const int64_t n = experts.n_all;
+  mlp.experts =
+      ExpertWeights{.router = loader.linear(prefix + "ffn_gate_inp", config.n_embd, n),
+                    .preference = loader.optional_vector(prefix + "exp_probs_b.bias", n),
+                    .gate = loader.stack(prefix + "ffn_gate_exps", config.n_embd, experts.n_ff, n),
+                    .up = loader.stack(prefix + "ffn_up_exps", config.n_embd, experts.n_ff, n),
+                    .down = loader.stack(prefix + "ffn_down_exps", experts.n_ff, config.n_embd, n),
+                    .shared_share = {}};
+  if (experts.n_ff_shared == 0) return mlp;
+  mlp.gate = loader.linear(prefix + "ffn_gate_shexp", config.n_embd, experts.n_ff_shared);
+  mlp.up = loader.linear(prefix + "ffn_up_shexp", config.n_embd, experts.n_ff_shared);
+  mlp.down = loader.linear(prefix + "ffn_down_shexp", experts.n_ff_shared, config.n_embd);
+  if (experts.weighs_shared) {
+    mlp.experts->shared_share = loader.linear(prefix + "ffn_gate_inp_shexp", config.n_embd, 1);
+  }
+  return mlp;
+}
+
 }  // namespace
 
 std::span<const Architecture* const> architectures() {
   static const auto all = [] {
-    const auto named = llama_by_other_names();
     std::vector<const Architecture*> found = {
-        &llama_architecture(),  &qwen3_architecture(),   &gemma_architecture(),
-        &gemma2_architecture(), &gemma3_architecture(),  &glm4_architecture(),
-        &phi3_architecture(),   &granite_architecture(), &smollm3_architecture(),
+        &llama_architecture(),  &qwen3_architecture(), &gemma_architecture(), &gemma2_architecture(),
+        &gemma3_architecture(), &glm4_architecture(),  &phi3_architecture(),  &smollm3_architecture(),
     };
-    found.insert(found.end(), named.begin(), named.end());
+    for (const auto& several :
+         {llama_by_other_names(), granite_architectures(), mixture_architectures()}) {
+      found.insert(found.end(), several.begin(), several.end());
+    }
     return found;
   }();
   return all;
@@ -90,6 +114,7 @@ ggml_tensor* Architecture::attention(GraphBuilder& graph, int layer, ggml_tensor
 
 ggml_tensor* Architecture::mlp(GraphBuilder& graph, int layer, ggml_tensor* states) const {
   const MlpWeights& weights = graph.layer(layer).mlp;
+  if (weights.experts) return graph.mixture(weights, states);
   return graph.contribute(weights.down, graph.gated(weights, states), weights.post_norm, states);
 }
 
@@ -114,7 +139,8 @@ LayerWeights Architecture::declare_layer(WeightLoader& loader, const ModelConfig
                                          int layer) const {
   const std::string prefix = layer_prefix(layer);
   return {.attention = declare_attention(loader, config, prefix),
-          .mlp = declare_mlp(loader, config, prefix, mlp_norm())};
+          .mlp = config.has_experts(layer) ? declare_mixture(loader, config, prefix, mlp_norm())
+                                           : declare_mlp(loader, config, prefix, mlp_norm())};
 }
 
 }  // namespace forerun

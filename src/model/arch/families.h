@@ -9,11 +9,12 @@ class Architecture;
 
 const Architecture& llama_architecture();
 std::span<const Architecture* const> llama_by_other_names();
+std::span<const Architecture* const> mixture_architectures();
 const Architecture& gemma_architecture();
 const Architecture& gemma2_architecture();
 const Architecture& gemma3_architecture();
 const Architecture& glm4_architecture();
-const Architecture& granite_architecture();
+std::span<const Architecture* const> granite_architectures();
 const Architecture& phi3_architecture();
 const Architecture& qwen3_architecture();
 const Architecture& smollm3_architecture();

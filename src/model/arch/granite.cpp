@@ -1,5 +1,7 @@
-// Granite 3, dense: as Llama, with embeddings, scores, what blocks contribute, and logits scaled. Files
-// may switch rotation off.
+// Granite 3, dense and as mixtures: as Llama, with embeddings, scores, what blocks contribute, and
+// logits scaled. Files may switch rotation off.
+#include <array>
+
 #include "core/error.h"
 #include "model/arch/architecture.h"
 #include "model/arch/families.h"
@@ -9,11 +11,15 @@ namespace {
 
 class GraniteArchitecture final : public Architecture {
  public:
-  std::string_view name() const override { return "granite"; }
+  explicit GraniteArchitecture(std::string_view name) : name_(name) {}
+
+  std::string_view name() const override { return name_; }
 
   ModelConfig config(const GgufMetadata& metadata) const override {
-    ModelConfig config = read_config(metadata, RopeLayout::kPairs);
+    ModelConfig config = read_mixture_config(metadata, RopeLayout::kPairs);
     const ConfigReader reader(metadata, config.architecture);
+    config.experts.n_ff = config.n_ff;
+    config.experts.n_ff_shared = reader.get_count_or_none("expert_shared_feed_forward_length");
     if (metadata.has(reader.key("deepstack_mapping"))) {
       fail(ErrorCode::kUnsupported, "Granite models that see are not supported");
     }
@@ -31,13 +37,17 @@ class GraniteArchitecture final : public Architecture {
     }
     return config;
   }
+
+ private:
+  std::string_view name_;
 };
 
 }  // namespace
 
-const Architecture& granite_architecture() {
-  static const GraniteArchitecture architecture;
-  return architecture;
+std::span<const Architecture* const> granite_architectures() {
+  static const GraniteArchitecture dense("granite"), mixture("granitemoe");
+  static const std::array<const Architecture*, 2> all = {&dense, &mixture};
+  return all;
 }
 
 }  // namespace forerun

@@ -114,12 +114,57 @@ ggml_tensor* CpuGraphBuilder::attend(int layer, ggml_tensor* queries) {
 }
 
 ggml_tensor* CpuGraphBuilder::gated(const MlpWeights& mlp, ggml_tensor* states) {
-  Product product = product_of({mlp.gate, mlp.up}, activations(mlp.norm, states));
-  const ActivationLayout layout{kernels_, config().n_ff, states->ne[1]};
-  const auto activation =
-      config().activation == Activation::kGelu ? GateActivation::kGelu : GateActivation::kSilu;
-  return ops_.add(context(), gated_op(kernels_, activation, product.parts[0], product.parts[1]),
+  return gated_of(mlp, activations(mlp.norm, states));
+}
+
+ggml_tensor* CpuGraphBuilder::gated_of(const MlpWeights& mlp, ggml_tensor* x) {
+  Product product = product_of({mlp.gate, mlp.up}, x);
+  const ActivationLayout layout{kernels_, mlp.gate.packed->n_out, x->ne[1]};
+  return ops_.add(context(), gated_op(kernels_, activation(), product.parts[0], product.parts[1]),
                   layout.output(), product.sources);
+}
+
+GateActivation CpuGraphBuilder::activation() const {
+  return config().activation == Activation::kGelu ? GateActivation::kGelu : GateActivation::kSilu;
+}
+
+ggml_tensor* CpuGraphBuilder::mixture(const MlpWeights& mlp, ggml_tensor* states) {
+  const ExpertWeights& experts = *mlp.experts;
+  const int64_t n_embd = states->ne[0], n_rows = states->ne[1];
+  const ExpertGroups::Shape shape{.n_rows = n_rows,
+                                  .n_used = config().experts.n_used,
+                                  .n_experts = config().experts.n_all,
+                                  .rows_together = kernels_.rows_together};
+  ggml_tensor* x = activations(mlp.norm, states);
+  const auto route_bytes = static_cast<int64_t>(sizeof(Route)) * shape.n_used;
+  ggml_tensor* routes = ops_.add(context(), route_op(config().experts, experts.preference),
+                                 {GGML_TYPE_I8, route_bytes, n_rows}, {multiply({experts.router}, x)});
+  ggml_tensor* groups =
+      ops_.add(context(), group_op(shape), {GGML_TYPE_I32, shape.n_numbers(), 1}, {routes});
+
+  ggml_tensor* gathered = x;
+  if (n_rows > 1) {
+    const ActivationLayout layout{kernels_, n_embd, shape.most_slots()};
+    gathered = ops_.add(context(), gather_op(kernels_, shape, n_embd), layout.output(), {x, groups});
+  }
+  Product in = product_of({experts.gate, experts.up}, gathered);
+  in.sources.push_back(groups);
+  const ActivationLayout layout{kernels_, config().experts.n_ff, shape.most_slots()};
+  ggml_tensor* gated =
+      ops_.add(context(), expert_gated_op(kernels_, activation(), shape, in.parts[0], in.parts[1]),
+               layout.output(), std::move(in.sources));
+  Product out = product_of({experts.down}, gated);
+  out.sources.push_back(groups);
+  ggml_tensor* made = ops_.add(context(), expert_product_op(kernels_, shape, out.parts[0]),
+                               {GGML_TYPE_F32, n_embd, shape.most_slots()}, std::move(out.sources));
+
+  std::vector<ggml_tensor*> sources = {states, made, routes, groups};
+  if (mlp.down.weight != nullptr) {
+    sources.push_back(multiply({mlp.down}, gated_of(mlp, x)));
+    if (experts.shared_share.weight != nullptr) sources.push_back(multiply({experts.shared_share}, x));
+  }
+  return ops_.add(context(), combine_op(shape, config().residual_scale), {GGML_TYPE_F32, n_embd, n_rows},
+                  std::move(sources));
 }
 
 ggml_tensor* CpuGraphBuilder::contribute(const Linear& linear, ggml_tensor* x,

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "model/cpu/attention_ops.h"
+#include "model/cpu/expert_ops.h"
 #include "model/cpu/op.h"
 #include "model/cpu/product_ops.h"
 #include "model/graph_builder.h"
@@ -23,6 +24,7 @@ class CpuGraphBuilder final : public GraphBuilder {
   ggml_tensor* gated(const MlpWeights& mlp, ggml_tensor* states) override;
   ggml_tensor* contribute(const Linear& linear, ggml_tensor* x, const ggml_tensor* post_norm,
                           ggml_tensor* states) override;
+  ggml_tensor* mixture(const MlpWeights& mlp, ggml_tensor* states) override;
   ggml_tensor* head(ggml_tensor* states) override;
   ggml_tensor* copy_rows(ggml_tensor* states, ggml_tensor* rows) override;
   std::unique_ptr<PassProgram> finish() override;
@@ -40,6 +42,8 @@ class CpuGraphBuilder final : public GraphBuilder {
   Product product_of(std::vector<Linear> linears, ggml_tensor* x);
   // Their outputs one after another, F32, with `residual` added if there is one.
   ggml_tensor* multiply(std::vector<Linear> linears, ggml_tensor* x, ggml_tensor* residual = nullptr);
+  ggml_tensor* gated_of(const MlpWeights& mlp, ggml_tensor* x);
+  GateActivation activation() const;
   ggml_tensor* rope_table(int layer);
 
   const KernelSet& kernels_;

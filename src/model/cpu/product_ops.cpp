@@ -75,32 +75,6 @@ class NormAddOp final : public CpuOp {
   float eps_;
 };
 
-OperandRows operand_of(const KernelSet& kernels, const ProductPart& part, const ggml_tensor* dst,
-                       Range rows) {
-  const ggml_tensor* source = dst->src[part.source];
-  const PackedMatrix& matrix = *part.linear.packed;
-  const ActivationLayout layout{kernels, matrix.n_in, source->ne[1]};
-  if (matrix.reads_floats()) return layout.float_rows(source, rows);
-  if (matrix.format != nullptr) return layout.block_rows(source, rows);
-  return {.data = row_of<std::byte>(source, rows.first),
-          .stride = source->nb[1],
-          .rows_together = 1,
-          .n_rows = static_cast<int>(rows.end - rows.first)};
-}
-
-// Scale and bias of outputs [first, end) of one row; y points at the first of them.
-void finish(const Linear& linear, Range outputs, float* y) {
-  const int64_t n = outputs.end - outputs.first;
-  if (linear.scale != nullptr) {
-    const float scale = *data_of(linear.scale);
-    for (int64_t i = 0; i < n; ++i) y[i] *= scale;
-  }
-  if (linear.bias != nullptr) {
-    const float* bias = data_of(linear.bias) + outputs.first;
-    for (int64_t i = 0; i < n; ++i) y[i] += bias[i];
-  }
-}
-
 class CopyRowsOp final : public CpuOp {
  public:
   void run(ggml_tensor* dst, Worker worker) const override {
@@ -165,7 +139,7 @@ class ProductOp final : public CpuOp {
     matrix.multiply(tiles.first, tiles.end, operand_of(kernels_, part, dst, {.first = 0, .end = n_rows}),
                     y, dst->ne[0]);
     for (int64_t row = 0; row < n_rows; ++row, y += dst->ne[0]) {
-      finish(part.linear, outputs, y);
+      scale_and_bias(part.linear, outputs, y);
       if (!adds_residual_) continue;
       const float* residual = row_of<float>(dst->src[residual_source_], row) + offset;
       for (int64_t i = 0; i < outputs.end - outputs.first; ++i) y[i] += residual[i];
@@ -181,59 +155,101 @@ class ProductOp final : public CpuOp {
 
 class GatedOp final : public CpuOp {
  public:
-  GatedOp(const KernelSet& kernels, GateActivation activation, ProductPart gate, ProductPart up)
-      : kernels_(kernels), activation_(activation), gate_(std::move(gate)), up_(std::move(up)) {
-    CHECK(kActivationBlock % kernels.lanes == 0 && kRows % kernels.rows_together == 0);
-  }
+  GatedOp(const KernelSet& kernels, GateActivation activation, const ProductPart& gate,
+          const ProductPart& up)
+      : kernels_(kernels), n_out_(gate.linear.packed->n_out), blocks_(kernels, activation, gate, up) {}
 
   void run(ggml_tensor* dst, Worker worker) const override {
     // Whole blocks per worker, so that it can quantise what it made.
-    const ActivationLayout layout{kernels_, gate_.linear.packed->n_out, dst->ne[1]};
-    const int64_t n_units = (layout.n + kActivationBlock - 1) / kActivationBlock;
-    const auto [first, end] = share_of(worker, n_units);
-    for (int64_t unit = first; unit < end; unit += kUnits) {
-      const Range outputs{.first = unit * kActivationBlock,
-                          .end = std::min(std::min(unit + kUnits, end) * kActivationBlock, layout.n)};
-      for (int64_t row = 0; row < dst->ne[1]; row += kRows) {
-        compute(dst, layout, outputs, {.first = row, .end = std::min(row + kRows, dst->ne[1])});
-      }
-    }
+    const ActivationLayout layout{kernels_, n_out_, dst->ne[1]};
+    const auto [first, end] = share_of(worker, (n_out_ + kActivationBlock - 1) / kActivationBlock);
+    const Range outputs{.first = first * kActivationBlock,
+                        .end = std::min(end * kActivationBlock, n_out_)};
+    blocks_.compute(dst, layout,
+                    {.outputs = outputs, .from = {.first = 0, .end = dst->ne[1]}, .first_row = 0});
   }
   bool takes_many_shares() const override { return true; }
 
  private:
-  // Outputs and rows at a time: their gates and ups lie on the stack, in the first cache.
-  static constexpr int kUnits = 4;
-  static constexpr int kRows = 32;
-  static constexpr int64_t kOutputs = kUnits * kActivationBlock;
-
-  void compute(ggml_tensor* dst, const ActivationLayout& layout, Range outputs, Range rows) const {
-    std::array<float, static_cast<size_t>(kRows * kOutputs)> gates;
-    std::array<float, static_cast<size_t>(kRows * kOutputs)> ups;
-    const int64_t n = outputs.end - outputs.first, n_rows = rows.end - rows.first;
-    const auto project = [&](const ProductPart& part, float* y) {
-      const PackedMatrix& matrix = *part.linear.packed;
-      matrix.multiply(outputs.first / matrix.lanes, (outputs.end + matrix.lanes - 1) / matrix.lanes,
-                      operand_of(kernels_, part, dst, rows), y, kOutputs);
-      for (int64_t r = 0; r < n_rows; ++r) finish(part.linear, outputs, y + r * kOutputs);
-    };
-    project(gate_, gates.data());
-    project(up_, ups.data());
-    for (int64_t r = 0; r < n_rows; ++r) {
-      const int64_t row = rows.first + r;
-      kernels_.gate(activation_, gates.data() + r * kOutputs, ups.data() + r * kOutputs, n,
-                    layout.floats(dst, row) + outputs.first);
-      layout.quantize(dst, row, outputs.first, n);
-    }
-  }
-
   const KernelSet& kernels_;
-  GateActivation activation_;
-  ProductPart gate_;
-  ProductPart up_;
+  int64_t n_out_;
+  GatedBlocks blocks_;
 };
 
 }  // namespace
+
+OperandRows operand_of(const KernelSet& kernels, const ProductPart& part, const ggml_tensor* dst,
+                       Range rows) {
+  const ggml_tensor* source = dst->src[part.source];
+  const PackedMatrix& matrix = *part.linear.packed;
+  const ActivationLayout layout{kernels, matrix.n_in, source->ne[1]};
+  if (matrix.reads_floats()) return layout.float_rows(source, rows);
+  if (matrix.format != nullptr) return layout.block_rows(source, rows);
+  return {.data = row_of<std::byte>(source, rows.first),
+          .stride = source->nb[1],
+          .rows_together = 1,
+          .n_rows = static_cast<int>(rows.end - rows.first)};
+}
+
+void scale_and_bias(const Linear& linear, Range outputs, float* y) {
+  const int64_t n = outputs.end - outputs.first;
+  if (linear.scale != nullptr) {
+    const float scale = *data_of(linear.scale);
+    for (int64_t i = 0; i < n; ++i) y[i] *= scale;
+  }
+  if (linear.bias != nullptr) {
+    const float* bias = data_of(linear.bias) + outputs.first;
+    for (int64_t i = 0; i < n; ++i) y[i] += bias[i];
+  }
+}
+
+namespace {
+
+// Outputs and rows at a time: their gates and ups lie on the stack, in the first cache.
+constexpr int64_t kGatedRows = 32;
+constexpr int64_t kGatedOutputs = 4 * kActivationBlock;
+
+}  // namespace
+
+GatedBlocks::GatedBlocks(const KernelSet& kernels, GateActivation activation, ProductPart gate,
+                         ProductPart up)
+    : kernels_(kernels), activation_(activation), gate_(std::move(gate)), up_(std::move(up)) {
+  CHECK(kActivationBlock % kernels.lanes == 0 && kGatedRows % kernels.rows_together == 0);
+}
+
+void GatedBlocks::compute(ggml_tensor* dst, const ActivationLayout& layout, const Part& part) const {
+  for (int64_t out = part.outputs.first; out < part.outputs.end; out += kGatedOutputs) {
+    for (int64_t row = part.from.first; row < part.from.end; row += kGatedRows) {
+      compute_few(dst, layout,
+                  {.outputs = {.first = out, .end = std::min(out + kGatedOutputs, part.outputs.end)},
+                   .from = {.first = row, .end = std::min(row + kGatedRows, part.from.end)},
+                   .first_row = part.first_row + row - part.from.first,
+                   .first_out = part.first_out});
+    }
+  }
+}
+
+void GatedBlocks::compute_few(ggml_tensor* dst, const ActivationLayout& layout, const Part& part) const {
+  std::array<float, static_cast<size_t>(kGatedRows * kGatedOutputs)> gates;
+  std::array<float, static_cast<size_t>(kGatedRows * kGatedOutputs)> ups;
+  const auto& [outputs, from, first_row, first_out] = part;
+  const int64_t n = outputs.end - outputs.first, n_rows = from.end - from.first;
+  const Range all{.first = first_out + outputs.first, .end = first_out + outputs.end};
+  const auto project = [&](const ProductPart& product, float* y) {
+    const PackedMatrix& matrix = *product.linear.packed;
+    matrix.multiply(all.first / matrix.lanes, (all.end + matrix.lanes - 1) / matrix.lanes,
+                    operand_of(kernels_, product, dst, from), y, kGatedOutputs);
+    for (int64_t r = 0; r < n_rows; ++r) scale_and_bias(product.linear, all, y + r * kGatedOutputs);
+  };
+  project(gate_, gates.data());
+  project(up_, ups.data());
+  for (int64_t r = 0; r < n_rows; ++r) {
+    const int64_t row = first_row + r;
+    kernels_.gate(activation_, gates.data() + r * kGatedOutputs, ups.data() + r * kGatedOutputs, n,
+                  layout.floats(dst, row) + outputs.first);
+    layout.quantize(dst, row, outputs.first, n);
+  }
+}
 
 std::unique_ptr<CpuOp> norm_op(const KernelSet& kernels, const ggml_tensor* weight, float eps) {
   return std::make_unique<NormOp>(kernels, weight, eps);
@@ -260,9 +276,9 @@ std::unique_ptr<CpuOp> product_op(const KernelSet& kernels, std::vector<ProductP
   return std::make_unique<ProductOp>(kernels, std::move(parts), adds_residual);
 }
 
-std::unique_ptr<CpuOp> gated_op(const KernelSet& kernels, GateActivation activation, ProductPart gate,
-                                ProductPart up) {
-  return std::make_unique<GatedOp>(kernels, activation, std::move(gate), std::move(up));
+std::unique_ptr<CpuOp> gated_op(const KernelSet& kernels, GateActivation activation,
+                                const ProductPart& gate, const ProductPart& up) {
+  return std::make_unique<GatedOp>(kernels, activation, gate, up);
 }
 
 }  // namespace forerun

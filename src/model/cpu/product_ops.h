@@ -36,13 +36,43 @@ struct ProductPart {
   int source;
 };
 
+// Its rows of that source, as the matrix wants them.
+OperandRows operand_of(const KernelSet& kernels, const ProductPart& part, const ggml_tensor* dst,
+                       Range rows);
+// Scale and bias of outputs [first, end) of one row; y points at the first of them.
+void scale_and_bias(const Linear& linear, Range outputs, float* y);
+
+// activation(gate(x)) * up(x): what computes some outputs of some rows.
+class GatedBlocks {
+ public:
+  GatedBlocks(const KernelSet& kernels, GateActivation activation, ProductPart gate, ProductPart up);
+
+  // Outputs of an MLP, from a whole block on, of the rows that `from` are; they become those from
+  // `first_row` on of dst. `first_out`: where the MLP's outputs begin among those of the matrices.
+  struct Part {
+    Range outputs;
+    Range from;
+    int64_t first_row;
+    int64_t first_out = 0;
+  };
+  void compute(ggml_tensor* dst, const ActivationLayout& layout, const Part& part) const;
+
+ private:
+  void compute_few(ggml_tensor* dst, const ActivationLayout& layout, const Part& part) const;
+
+  const KernelSet& kernels_;
+  GateActivation activation_;
+  ProductPart gate_;
+  ProductPart up_;
+};
+
 // The outputs of all parts one after another. The last source is a residual to add, if
 // `adds_residual`.
 std::unique_ptr<CpuOp> product_op(const KernelSet& kernels, std::vector<ProductPart> parts,
                                   bool adds_residual);
 
 // Activations of activation(gate(x)) * up(x).
-std::unique_ptr<CpuOp> gated_op(const KernelSet& kernels, GateActivation activation, ProductPart gate,
-                                ProductPart up);
+std::unique_ptr<CpuOp> gated_op(const KernelSet& kernels, GateActivation activation,
+                                const ProductPart& gate, const ProductPart& up);
 
 }  // namespace forerun

@@ -10,6 +10,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "core/check.h"
 #include "model/cuda/attention.h"
 #include "model/cuda/op.h"
 #include "model/cuda/rows.h"
@@ -28,6 +29,10 @@ class CudaGraphBuilder final : public GraphBuilder {
   ggml_tensor* gated(const MlpWeights& mlp, ggml_tensor* states) override;
   ggml_tensor* contribute(const Linear& linear, ggml_tensor* x, const ggml_tensor* post_norm,
                           ggml_tensor* states) override;
+  ggml_tensor* mixture(const MlpWeights& /*mlp*/, ggml_tensor* /*states*/) override {
+    CHECK(false);  // ggml's operations serve those (Model::serving_gpu_kernels)
+    return nullptr;
+  }
   ggml_tensor* head(ggml_tensor* states) override;
   ggml_tensor* copy_rows(ggml_tensor* states, ggml_tensor* rows) override;
   std::unique_ptr<PassProgram> finish() override;
