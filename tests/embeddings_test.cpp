@@ -110,7 +110,7 @@ void expect_equal(const std::string& name, const std::filesystem::path& file) {
 
 TEST(Embeddings, OfTinyModelsEqualLibllamas) {
   for (const char* name : {"tiny-llama", "tiny-llama-untied", "tiny-qwen2", "tiny-qwen3", "tiny-gemma3",
-                           "tiny-gemma3-softcap"}) {
+                           "tiny-gemma3-softcap", "tiny-olmo2", "tiny-starcoder2", "tiny-olmo"}) {
     expect_equal(name, model_file(name));
   }
 }

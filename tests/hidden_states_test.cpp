@@ -96,6 +96,13 @@ TEST(HiddenStates, Gemma3EqualsAPlainForwardPass) {
   }
 }
 
+TEST(HiddenStates, OtherNormsAndMlpsEqualAPlainForwardPass) {
+  for (const char* name : {"tiny-olmo2", "tiny-olmo2-fused", "tiny-olmo3", "tiny-hunyuan",
+                           "tiny-stablelm", "tiny-starcoder2", "tiny-nemotron", "tiny-arcee"}) {
+    expect_equals_plain(name);
+  }
+}
+
 TEST(HiddenStates, OnlyTheRowsAndBoundariesAskedFor) {
   const F32Copy copy("tiny-qwen3");
   const auto tokens = random_tokens(*copy.model, 12, 9);

@@ -154,7 +154,7 @@ TEST_P(LibllamaModels, WhatNeedsLayersIsRefused) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, LibllamaModels,
-                         ::testing::Values("foreign-bailingmoe", "foreign-mixtral", "foreign-starcoder2",
+                         ::testing::Values("foreign-bailingmoe", "foreign-mixtral", "foreign-phi2",
                                            "foreign-mamba"),
                          [](const auto& of) { return of.param.substr(std::string("foreign-").size()); });
 

@@ -34,6 +34,7 @@ constexpr size_t kSteps = 12;
 
 void expect_tiny_close(const std::string& name, size_t n_prompt, size_t n_steps) {
   const auto model = load_model(model_file(name));
+  EXPECT_TRUE(model->has_blocks()) << name << " is libllama's own";
   const auto executor = make_executor(model, KvType::kF16, 1024, 512);
   LibLlama reference(model_file(name));
   const auto tokens = random_tokens(*model, n_prompt + n_steps, 1);

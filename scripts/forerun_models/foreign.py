@@ -28,7 +28,7 @@ class ForeignSpec:
 FOREIGN = [
     ForeignSpec("foreign-bailingmoe", "bailingmoe", "a mixture of experts"),
     ForeignSpec("foreign-mixtral", "llama", "a mixture by a name that is ours, of experts whose size is not", n_ff=120),
-    ForeignSpec("foreign-starcoder2", "starcoder2", "norms with means, a plain MLP, biases"),
+    ForeignSpec("foreign-phi2", "phi2", "attention and MLP side by side, norms with means, a plain MLP, biases"),
     ForeignSpec("foreign-mamba", "mamba", "states instead of keys and values"),
 ]
 
@@ -57,7 +57,7 @@ def write_foreign(spec: ForeignSpec, path: Path) -> None:
         writer.add_value_length(_HEAD_SIZE)
         writer.add_rope_dimension_count(_HEAD_SIZE)
         writer.add_rope_freq_base(10000.0)
-    if spec.arch == "starcoder2":
+    if spec.arch == "phi2":
         writer.add_layer_norm_eps(1e-5)
     if spec.arch == "bailingmoe":
         writer.add_expert_shared_count(1)
@@ -87,8 +87,10 @@ def _tensors(spec: ForeignSpec, n_vocab: int) -> Iterator[tuple[str, np.ndarray]
     yield draw.norm("output_norm.weight", _WIDTH)
     if spec.arch == "bailingmoe":  # its head is never the embedding
         yield draw.matrix("output.weight", n_vocab, _WIDTH, LOGIT_SPREAD)
-    if spec.arch == "starcoder2":
+    if spec.arch == "phi2":
         yield draw.bias("output_norm.bias", _WIDTH)
+        yield draw.matrix("output.weight", n_vocab, _WIDTH, LOGIT_SPREAD)
+        yield draw.bias("output.bias", n_vocab)
 
 
 def _layer(draw: Drawer, spec: ForeignSpec, layer: str) -> Iterator[tuple[str, np.ndarray]]:
@@ -96,8 +98,8 @@ def _layer(draw: Drawer, spec: ForeignSpec, layer: str) -> Iterator[tuple[str, n
     for name, n, gain in (("q", q_size, 1.5), ("k", kv_size, 1.0), ("v", kv_size, 1.0)):
         yield draw.matrix(f"{layer}.attn_{name}.weight", n, _WIDTH, gain)
     yield draw.matrix(f"{layer}.attn_output.weight", _WIDTH, q_size)
-    yield draw.norm(f"{layer}.ffn_norm.weight", _WIDTH)
     if _has_experts(spec):
+        yield draw.norm(f"{layer}.ffn_norm.weight", _WIDTH)
         yield draw.matrix(f"{layer}.ffn_gate_inp.weight", _EXPERTS, _WIDTH)
         for name, n_out, n_in in (("gate", n_ff, _WIDTH), ("up", n_ff, _WIDTH), ("down", _WIDTH, n_ff)):
             of_all, data = draw.matrix(f"{layer}.ffn_{name}_exps.weight", _EXPERTS * n_out, n_in)
@@ -107,8 +109,8 @@ def _layer(draw: Drawer, spec: ForeignSpec, layer: str) -> Iterator[tuple[str, n
         return
     yield draw.matrix(f"{layer}.ffn_up.weight", n_ff, _WIDTH)
     yield draw.matrix(f"{layer}.ffn_down.weight", _WIDTH, n_ff)
-    for name, n in (("attn_norm", _WIDTH), ("ffn_norm", _WIDTH), ("attn_q", q_size), ("attn_k", kv_size),
-                    ("attn_v", kv_size), ("attn_output", _WIDTH), ("ffn_up", n_ff), ("ffn_down", _WIDTH)):  # fmt: skip
+    for name, n in (("attn_norm", _WIDTH), ("attn_q", q_size), ("attn_k", kv_size), ("attn_v", kv_size),
+                    ("attn_output", _WIDTH), ("ffn_up", n_ff), ("ffn_down", _WIDTH)):  # fmt: skip
         yield draw.bias(f"{layer}.{name}.bias", n)
 
 

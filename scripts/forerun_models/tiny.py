@@ -21,6 +21,13 @@ from .tiny_specs import Experts, TinySpec
 CONTEXT = 1024
 LOGIT_SPREAD = 2.5  # standard deviation of the logits
 
+# What architectures have.
+_HEAD_NORMS = ("qwen3", "qwen3moe", "qwen3vl", "gemma3", "olmo2", "exaone4", "hunyuan-dense", "maincoder")
+_ONLY_POST_NORMS = ("olmo2", "exaone4")
+_POST_NORMS = ("gemma2", "gemma3", "glm4", *_ONLY_POST_NORMS)
+_NORMS_OF_MEANS = ("starcoder2", "codeshell", "jais2", "nemotron", "stablelm", "orion", "olmo")
+_NO_GATES = ("starcoder2", "codeshell", "jais2", "nemotron", "arcee")
+
 
 def write_tiny(spec: TinySpec, path: Path) -> list[Path]:
     """Writes `path`, or for a split model its parts beside it; returns the files."""
@@ -65,7 +72,10 @@ def _write_keys(writer: gguf.GGUFWriter, spec: TinySpec) -> None:
     writer.add_head_count_kv(spec.n_head_kv)
     writer.add_key_length(spec.head_size)
     writer.add_value_length(spec.head_size)
-    writer.add_layer_norm_rms_eps(1e-5 if spec.arch == "llama" else 1e-6)
+    if spec.arch in _NORMS_OF_MEANS:
+        writer.add_layer_norm_eps(1e-5)
+    else:
+        writer.add_layer_norm_rms_eps(1e-5 if spec.arch == "llama" else 1e-6)
     if spec.window:
         writer.add_sliding_window(spec.window)
     if isinstance(spec.window_pattern, int):
@@ -83,9 +93,12 @@ def _write_keys(writer: gguf.GGUFWriter, spec: TinySpec) -> None:
     if spec.scales:
         embeddings, scores, blocks, logits = spec.scales
         writer.add_embedding_scale(embeddings)
-        writer.add_attention_scale(scores)
+        if scores:
+            writer.add_attention_scale(scores)
         writer.add_residual_scale(blocks)
         writer.add_logit_scale(logits)
+    if spec.temperature:
+        writer.add_float32(f"{spec.arch}.attention.temperature_scale", spec.temperature)
     if spec.experts:
         _write_experts(writer, spec, spec.experts)
     _write_rope(writer, spec)
@@ -122,6 +135,15 @@ def _write_rope(writer: gguf.GGUFWriter, spec: TinySpec) -> None:
         writer.add_rope_scaling_factor(rope.factor)
     if rope.original_context:
         writer.add_rope_scaling_orig_ctx_len(rope.original_context)
+    if rope.log_multiplier:
+        writer.add_rope_scaling_yarn_log_mul(rope.log_multiplier)
+    if rope.betas:
+        writer.add_float32(f"{spec.arch}.rope.scaling.yarn_beta_fast", rope.betas[0])
+        writer.add_float32(f"{spec.arch}.rope.scaling.yarn_beta_slow", rope.betas[1])
+    if rope.alpha:
+        writer.add_float32(f"{spec.arch}.rope.scaling.alpha", rope.alpha)
+    if rope.sections:
+        writer.add_rope_dimension_sections(rope.sections)
 
 
 def _tensors(spec: TinySpec):
@@ -137,7 +159,8 @@ def _tensors(spec: TinySpec):
         yield "rope_freqs.weight", _llama3_factors(spec)
     for i in range(spec.n_layer):
         layer = f"blk.{i}"
-        yield draw.norm(f"{layer}.attn_norm.weight", d)
+        if spec.arch not in _ONLY_POST_NORMS:
+            yield from _norm(draw, spec, f"{layer}.attn_norm")
         q = draw.matrix(f"{layer}.attn_q.weight", q_size, d, 1.5)
         k = draw.matrix(f"{layer}.attn_k.weight", kv_size, d)
         v = draw.matrix(f"{layer}.attn_v.weight", kv_size, d)
@@ -153,34 +176,43 @@ def _tensors(spec: TinySpec):
         yield draw.matrix(f"{layer}.attn_output.weight", d, q_size)
         if spec.attn_out_bias:
             yield draw.bias(f"{layer}.attn_output.bias", d)
-        if spec.arch in ("qwen3", "qwen3moe", "gemma3"):
-            yield draw.norm(f"{layer}.attn_q_norm.weight", spec.head_size)
-            yield draw.norm(f"{layer}.attn_k_norm.weight", spec.head_size)
-        has_post_norms = spec.arch in ("gemma2", "gemma3", "glm4")
-        if has_post_norms:
-            yield draw.norm(f"{layer}.post_attention_norm.weight", d)
-        mlp_norm = "post_attention_norm" if spec.arch in ("seed_oss", "glm4moe") else "ffn_norm"
-        yield draw.norm(f"{layer}.{mlp_norm}.weight", d)
+        if spec.arch in _HEAD_NORMS:
+            of_all = spec.arch == "olmo2"
+            yield draw.norm(f"{layer}.attn_q_norm.weight", q_size if of_all else spec.head_size)
+            yield draw.norm(f"{layer}.attn_k_norm.weight", kv_size if of_all else spec.head_size)
+        if spec.arch in _POST_NORMS:
+            yield from _norm(draw, spec, f"{layer}.post_attention_norm")
+        if spec.arch not in _ONLY_POST_NORMS:
+            mlp_norm = "post_attention_norm" if spec.arch in ("seed_oss", "glm4moe") else "ffn_norm"
+            yield from _norm(draw, spec, f"{layer}.{mlp_norm}")
         if spec.experts and i >= spec.experts.n_dense_layers:
             yield from _experts(draw, layer, d, spec.experts)
         else:
-            yield from _mlp(draw, layer, spec)
-        if has_post_norms:
-            yield draw.norm(f"{layer}.post_ffw_norm.weight", d)
-    yield draw.norm("output_norm.weight", d, last_norm)
+            yield from _mlp(draw, spec, layer)
+        if spec.arch in _POST_NORMS:
+            yield from _norm(draw, spec, f"{layer}.post_ffw_norm")
+    yield from _norm(draw, spec, "output_norm", last_norm)
     if not spec.tied:
         yield draw.matrix("output.weight", n_vocab, d, head_gain)
     if spec.head_bias:
         yield draw.bias("output.bias", n_vocab)
 
 
-def _mlp(draw: "Drawer", layer: str, spec: TinySpec):
-    gate, up = (draw.matrix(f"{layer}.ffn_{half}.weight", spec.n_ff, spec.width) for half in ("gate", "up"))
-    yield from [(up[0], np.concatenate([gate[1], up[1]]))] if spec.fused_mlp else [gate, up]
+def _norm(draw: "Drawer", spec: TinySpec, name: str, mean: float = 1.0):
+    if spec.arch == "olmo":
+        return
+    yield draw.norm(f"{name}.weight", spec.width, mean)
+    if spec.arch in _NORMS_OF_MEANS:
+        yield draw.bias(f"{name}.bias", spec.width)
+
+
+def _mlp(draw: "Drawer", spec: TinySpec, layer: str):
+    halves = ("up",) if spec.arch in _NO_GATES else ("gate", "up")
+    matrices = [draw.matrix(f"{layer}.ffn_{half}.weight", spec.n_ff, spec.width) for half in halves]
+    yield from [(matrices[1][0], np.concatenate([m[1] for m in matrices]))] if spec.fused_mlp else matrices
     yield draw.matrix(f"{layer}.ffn_down.weight", spec.width, spec.n_ff)
     if spec.mlp_bias:
-        yield draw.bias(f"{layer}.ffn_gate.bias", spec.n_ff)
-        yield draw.bias(f"{layer}.ffn_up.bias", spec.n_ff)
+        yield from (draw.bias(f"{layer}.ffn_{half}.bias", spec.n_ff) for half in halves)
         yield draw.bias(f"{layer}.ffn_down.bias", spec.width)
 
 

@@ -22,6 +22,10 @@ class Rope:
     scaling: str | None = None  # "linear" or "yarn"
     factor: float = 1.0
     original_context: int | None = None
+    log_multiplier: float | None = None  # of YaRN, as Mistral 3 has it
+    betas: tuple[float, float] | None = None  # likewise: the fast and the slow one
+    alpha: float | None = None  # Hunyuan's
+    sections: tuple[int, ...] | None = None  # pairs of a head by axis, of models that see
     llama3_factors: bool = False  # a rope_freqs tensor with Llama 3's factors
 
 
@@ -60,7 +64,9 @@ class TinySpec:
     fused_qkv: bool = False
     fused_mlp: bool = False  # gate and up in one matrix
     rope_dims: int | None = None  # of a head, that rotate; None: all
-    scales: tuple[float, float, float, float] | None = None  # Granite's, of embeddings, scores, blocks and logits
+    # Granite's, of embeddings, scores, blocks and logits
+    scales: tuple[float, float | None, float, float] | None = None
+    temperature: float | None = None  # of queries, by their position
     experts: Experts | None = None
     separate_biases: bool = False  # beside a fused matrix, as some older files have
     rope: Rope = Rope()
@@ -78,7 +84,10 @@ class TinySpec:
 
 def tiny_specs() -> list[TinySpec]:
     """All tiny models but the requantised ones (TYPE_BASE in each of WEIGHT_TYPES, MIXTURE_BASE in MIXTURE_TYPES)."""
-    return [TYPE_BASE, MIXTURE_BASE, *_llama(), *_qwen2(), *_qwen3(), *_gemma3(), *_others(), *_mixtures()]
+    return [
+        TYPE_BASE, MIXTURE_BASE, *_llama(), *_qwen2(), *_qwen3(), *_gemma3(), *_others(), *_other_norms(), *_plain_mlps(),
+        *_mixtures(),
+    ]  # fmt: skip
 
 
 # The model that is requantised to every type. Rows of 256 and 512: one block of a
@@ -159,6 +168,58 @@ def _others() -> list[TinySpec]:
         replace(small, name="tiny-granite", arch="granite", scales=(12.0, 0.015625, 0.22, 8.0)),
         replace(small, name="tiny-phi", arch="phi3", head_size=24, fused_qkv=True, fused_mlp=True, tied=False),
         replace(small, name="tiny-glm4", arch="glm4", rope_dims=16, qkv_bias=True, fused_mlp=True, tied=False),
+        replace(
+            small, name="tiny-chatglm", arch="chatglm", head_size=24, rope_dims=12, fused_qkv=True, qkv_bias=True,
+            fused_mlp=True, tied=False,
+        ),
+        replace(small, name="tiny-xverse", arch="xverse", head_size=24, tied=False),
+        replace(small, name="tiny-pangu", arch="pangu-embedded", qkv_bias=True, attn_out_bias=True),
+        replace(
+            small, name="tiny-qwen2vl", arch="qwen2vl", head_size=24, qkv_bias=True, rope=Rope(sections=(4, 4, 4, 0)),
+        ),
+        replace(small, name="tiny-qwen3vl", arch="qwen3vl", rope=Rope(sections=(6, 5, 5, 0))),
+        replace(small, name="tiny-minicpm", arch="minicpm", scales=(2.0, None, 0.3, 4.0)),
+        replace(
+            small, name="tiny-mistral3", arch="mistral3", temperature=0.5,
+            rope=Rope(scaling="yarn", factor=4.0, original_context=16, log_multiplier=0.5, betas=(0.5, 0.05)),
+        ),
+    ]  # fmt: skip
+
+
+def _other_norms() -> list[TinySpec]:
+    """Of architectures whose norms are elsewhere, or others, one of each kind."""
+    small = TinySpec("", "", n_layer=5, width=96, n_ff=160, n_head=4, n_head_kv=2, head_size=24, tied=False)
+    return [
+        replace(small, name="tiny-olmo2", arch="olmo2", n_head_kv=4),
+        replace(small, name="tiny-olmo2-fused", arch="olmo2", fused_qkv=True),
+        replace(
+            small, name="tiny-olmo3", arch="olmo2", window=16,
+            rope=Rope(scaling="yarn", factor=4.0, original_context=64),
+        ),
+        replace(small, name="tiny-exaone4", arch="exaone4", rope=Rope(base=500000.0, llama3_factors=True)),
+        # Windows come with the number of layers.
+        replace(
+            small, name="tiny-exaone4-windows", arch="exaone4", n_layer=64, width=48, n_ff=32, n_head=2, n_head_kv=1,
+            window=16,
+        ),
+        replace(small, name="tiny-hunyuan", arch="hunyuan-dense", head_size=32, rope=Rope(alpha=50.0), tied=True),
+        replace(small, name="tiny-maincoder", arch="maincoder", head_size=32),
+        replace(small, name="tiny-stablelm", arch="stablelm", rope_dims=8, qkv_bias=True),
+        replace(small, name="tiny-orion", arch="orion"),
+        replace(small, name="tiny-olmo", arch="olmo", tied=True),
+    ]  # fmt: skip
+
+
+def _plain_mlps() -> list[TinySpec]:
+    """Of architectures whose MLPs have no gates, one each."""
+    small = TinySpec("", "", n_layer=5, width=96, n_ff=160, n_head=4, n_head_kv=2, head_size=24)
+    biased = replace(small, qkv_bias=True, attn_out_bias=True, mlp_bias=True)
+    return [
+        replace(biased, name="tiny-starcoder2", arch="starcoder2"),
+        replace(biased, name="tiny-codeshell", arch="codeshell", fused_qkv=True, tied=False),
+        replace(biased, name="tiny-jais2", arch="jais2"),
+        replace(small, name="tiny-nemotron", arch="nemotron", rope_dims=12, tied=False),
+        replace(small, name="tiny-arcee", arch="arcee", head_size=32),
     ]
 
 

@@ -57,7 +57,11 @@ class TestTiny(FolderTest):
         specs = tiny_specs.tiny_specs()
         names = list(catalog.catalog())
         self.assertEqual(len(set(names)), len(names))
-        others = "gemma gemma2 phi3 granite glm4 smollm3 exaone ernie4_5 internlm2 seed_oss".split()
+        others = (
+            "gemma gemma2 phi3 granite glm4 smollm3 exaone ernie4_5 internlm2 seed_oss chatglm xverse pangu-embedded "
+            "qwen2vl qwen3vl minicpm mistral3 olmo2 exaone4 hunyuan-dense maincoder stablelm orion olmo starcoder2 "
+            "codeshell jais2 nemotron arcee"
+        ).split()
         self.assertEqual({s.arch for s in specs}, {"llama", "qwen2", "qwen3", "gemma3", *others})
         self.assertEqual({s.head_size for s in specs if s.arch not in others}, set(tiny_specs.HEAD_SIZES))
         for arch in ("llama", "qwen2", "qwen3", "gemma3"):

@@ -137,8 +137,8 @@ float ConfigReader::get_float_or(const std::string& name, float fallback) const 
   return metadata_.has(key(name)) ? get_float(name) : fallback;
 }
 
-ModelConfig read_config(const GgufMetadata& metadata, RopeLayout layout) {
-  ModelConfig config = read_mixture_config(metadata, layout);
+ModelConfig read_config(const GgufMetadata& metadata, RopeLayout layout, NormKind norm_kind) {
+  ModelConfig config = read_mixture_config(metadata, layout, norm_kind);
   if (config.experts.n_all > 0) {
     fail(ErrorCode::kUnsupported, "mixtures of experts are not supported in {} models",
          config.architecture);
@@ -146,7 +146,7 @@ ModelConfig read_config(const GgufMetadata& metadata, RopeLayout layout) {
   return config;
 }
 
-ModelConfig read_mixture_config(const GgufMetadata& metadata, RopeLayout layout) {
+ModelConfig read_mixture_config(const GgufMetadata& metadata, RopeLayout layout, NormKind norm_kind) {
   ModelConfig config;
   config.architecture = metadata.get_string("general.architecture").value_or("");
   config.name = metadata.get_string("general.name").value_or("");
@@ -177,11 +177,11 @@ ModelConfig read_mixture_config(const GgufMetadata& metadata, RopeLayout layout)
   if (static_cast<int64_t>(config.n_heads) * config.head_dim > kMaxCount) {
     fail(ErrorCode::kInvalidFile, "{} heads of size {} are too many", config.n_heads, config.head_dim);
   }
-  config.norm_eps = reader.get_float("attention.layer_norm_rms_epsilon");
-  if (config.norm_eps < 0.0f) {
-    fail(ErrorCode::kInvalidFile, "{} must not be negative",
-         reader.key("attention.layer_norm_rms_epsilon"));
-  }
+  config.norm_kind = norm_kind;
+  const std::string eps = norm_kind == NormKind::kLayer ? "attention.layer_norm_epsilon"
+                                                        : "attention.layer_norm_rms_epsilon";
+  config.norm_eps = reader.get_float(eps);
+  if (config.norm_eps < 0.0f) fail(ErrorCode::kInvalidFile, "{} must not be negative", reader.key(eps));
   config.attention_scale = 1.0f / std::sqrt(static_cast<float>(config.head_dim));
   config.rope = read_rope(reader, config, layout);
   config.experts = read_experts(reader, config);
@@ -206,6 +206,12 @@ std::vector<bool> read_window_pattern(const ConfigReader& reader, int n_layers, 
     windowed[i] = chosen == 0 || static_cast<int64_t>(i) % chosen < chosen - 1;
   }
   return windowed;
+}
+
+float ModelConfig::temperature(int position) const {
+  if (temperature_scale == 0.0f) return 1.0f;
+  const int n_begun = position / temperature_length + 1;
+  return 1.0f + temperature_scale * static_cast<float>(std::log(static_cast<double>(n_begun)));
 }
 
 RopeStretch RopeConfig::stretch() const {

@@ -9,7 +9,21 @@
 
 namespace forerun {
 
-enum class Activation { kSilu, kGelu };
+enum class Activation { kSilu, kGelu, kReluSquared };
+
+// How numbers are normed before a weight multiplies them.
+enum class NormKind {
+  kNone,   // not at all
+  kRms,    // divided by the root of their mean square
+  kLayer,  // less their mean, then the same
+};
+
+// What the norms of queries and keys are over, in models that have such.
+enum class HeadNorms {
+  kEach,         // every head by itself
+  kEachRotated,  // the same, behind rotation
+  kTogether,     // all heads of a row at once
+};
 
 enum class RopeLayout {
   kPairs,   // rotates elements 2i and 2i + 1 (llama)
@@ -77,11 +91,20 @@ struct ModelConfig {
 
   // What differs between architectures; the defaults are Llama's.
   Activation activation = Activation::kSilu;
+  bool has_gates = true;        // whether MLPs have one
+  bool has_block_norms = true;  // whether what blocks read is normed
+  NormKind norm_kind = NormKind::kRms;
+  bool has_norm_weights = true;
+  HeadNorms head_norms = HeadNorms::kEach;
   float embedding_scale = 1.0f;
   float attention_scale = 1.0f;    // of scores; read_config: 1 / sqrt(head_dim)
   float attention_softcap = 0.0f;  // of scores; 0: none
   float query_scale = 1.0f;        // of queries, before attention rounds them
-  float residual_scale = 1.0f;     // of what a block contributes
+  // Queries grow by `temperature_scale` times the logarithm of how many runs of `temperature_length`
+  // tokens have begun at their position. 0: they do not.
+  float temperature_scale = 0.0f;
+  int temperature_length = 0;
+  float residual_scale = 1.0f;  // of what a block contributes
   float logit_scale = 1.0f;
   float logit_softcap = 0.0f;           // 0: none
   std::vector<bool> layer_rotates;      // per layer; empty: all do
@@ -98,18 +121,22 @@ struct ModelConfig {
   bool rotates(int layer) const {
     return layer_rotates.empty() || layer_rotates[static_cast<size_t>(layer)];
   }
+  // What a query at that position is multiplied with, beside query_scale.
+  float temperature(int position) const;
   const RopeConfig& rope_of(int layer) const { return is_windowed(layer) ? window_rope : rope; }
 };
 
 // What every architecture has in common. Throws Error on missing or senseless
-// values. `layout` is the one thing metadata does not say.
-ModelConfig read_config(const GgufMetadata& metadata, RopeLayout layout);
+// values. `layout` and the kind of norms are what metadata does not say.
+ModelConfig read_config(const GgufMetadata& metadata, RopeLayout layout,
+                        NormKind norm_kind = NormKind::kRms);
 
 class ConfigReader;
 // The same for a family that has mixtures, too. They all say how many experts there are and how large
 // these are, which is as large as the MLP of a model without where they do not; how tokens use them is
 // the family's.
-ModelConfig read_mixture_config(const GgufMetadata& metadata, RopeLayout layout);
+ModelConfig read_mixture_config(const GgufMetadata& metadata, RopeLayout layout,
+                                NormKind norm_kind = NormKind::kRms);
 
 // Which layers have a sliding window: as the file says, by a flag for each or as all but every n-th, or
 // as all but every `period`-th.

@@ -253,6 +253,100 @@ TEST(Config, Gemma3WindowPatternPerLayer) {
   expect_refused(builder, ErrorCode::kInvalidFile, "sliding_window_pattern");
 }
 
+TEST(Config, NormsOfMeansHaveAKeyOfTheirOwn) {
+  const auto starcoder = [] { return tiny_model({.architecture = "starcoder2"}); };
+  const ModelConfig config = read(starcoder());
+  EXPECT_EQ(config.norm_kind, NormKind::kLayer);
+  EXPECT_FLOAT_EQ(config.norm_eps, 1e-5f);
+  EXPECT_FALSE(config.has_gates);
+  const std::string key = "starcoder2.attention.layer_norm_epsilon";
+  expect_refused(starcoder().remove(key), ErrorCode::kInvalidFile, key);
+  expect_refused(starcoder().set(key, -1.0f), ErrorCode::kInvalidFile, key);
+}
+
+TEST(Config, Olmo3RotatesInWindowsWithoutYarn) {
+  auto builder = tiny_model({.architecture = "olmo2", .n_layers = 5});
+  builder.set("olmo2.rope.scaling.type", "yarn").set("olmo2.rope.scaling.factor", 8.0f);
+  builder.set("olmo2.rope.freq_base", 5e5f);
+  ModelConfig config = read(builder);
+  EXPECT_EQ(config.head_norms, HeadNorms::kTogether);
+  EXPECT_FALSE(config.has_block_norms);
+  EXPECT_THAT(config.layer_is_windowed, ::testing::ElementsAre(true, true, true, false, true));
+  EXPECT_EQ(config.rope_of(0).freq_base, 5e5f);
+  EXPECT_EQ(config.rope_of(0).freq_scale, 1.0f);
+  EXPECT_EQ(config.rope_of(0).ext_factor, 0.0f);
+  EXPECT_EQ(config.rope_of(3).freq_scale, 0.125f);
+  EXPECT_EQ(config.rope_of(3).ext_factor, 1.0f);
+  config = read(builder.remove("olmo2.attention.sliding_window"));
+  EXPECT_FALSE(config.is_windowed(0));
+}
+
+TEST(Config, Exaone4HasWindowsInTheLargeModel) {
+  auto builder = tiny_model({.architecture = "exaone4", .n_layers = 64});
+  const ModelConfig config = read(builder);
+  EXPECT_EQ(config.window, 4096);
+  EXPECT_TRUE(config.is_windowed(2) && config.rotates(2));
+  EXPECT_FALSE(config.is_windowed(3) || config.rotates(3));
+  EXPECT_EQ(read(builder.set("exaone4.attention.sliding_window", 8u)).window, 8);
+  auto small = tiny_model({.architecture = "exaone4"});
+  small.set("exaone4.attention.sliding_window", 8u);
+  EXPECT_EQ(read(small).window, 0);
+  EXPECT_TRUE(read(small).rotates(1));
+}
+
+TEST(Config, HunyuanStretchesItsBase) {
+  const auto hunyuan = [] { return tiny_model({.architecture = "hunyuan-dense"}); };
+  // Heads of 16.
+  EXPECT_FLOAT_EQ(read(hunyuan()).rope.freq_base, 10000.0f * std::pow(100.0f, 16.0f / 14.0f));
+  const std::string alpha = "hunyuan-dense.rope.scaling.alpha";
+  EXPECT_EQ(read(hunyuan().remove(alpha)).rope.freq_base, 10000.0f);
+  expect_refused(hunyuan().set(alpha, 3e38f), ErrorCode::kInvalidFile, alpha);
+}
+
+TEST(Config, Mistral3) {
+  auto builder = tiny_model({.architecture = "mistral3"});
+  builder.set("mistral3.rope.scaling.type", "yarn").set("mistral3.rope.scaling.factor", 4.0f);
+  builder.set("mistral3.rope.scaling.original_context_length", 64u);
+  builder.set("mistral3.rope.scaling.yarn_beta_fast", 8.0f);
+  ModelConfig config = read(builder);
+  EXPECT_EQ(config.rope.beta_fast, 8.0f);
+  EXPECT_EQ(config.rope.attn_factor, 1.0f);
+  EXPECT_EQ(config.temperature(0), 1.0f);
+  EXPECT_EQ(config.temperature(63), 1.0f);
+  EXPECT_FLOAT_EQ(config.temperature(64), 1.0f + 0.1f * std::log(2.0f));
+  EXPECT_FLOAT_EQ(config.temperature(640), 1.0f + 0.1f * std::log(11.0f));
+  // A multiplier of 1 takes all of the magnitude back.
+  config = read(builder.set("mistral3.rope.scaling.yarn_log_multiplier", 1.0f));
+  EXPECT_NEAR(config.rope.stretch().magnitude, 1.0f, 1e-6);
+  config = read(builder.remove("mistral3.attention.temperature_scale"));
+  EXPECT_EQ(config.temperature(640), 1.0f);
+}
+
+TEST(Config, VariantsThatAreNotOursAreRefused) {
+  const auto refused = [](const std::string& architecture, const std::string& key) {
+    auto builder = tiny_model({.architecture = architecture});
+    expect_refused(builder.set(architecture + "." + key, 8.0f), ErrorCode::kUnsupported,
+                   "not supported");
+  };
+  refused("olmo", "attention.clamp_kqv");
+  refused("hunyuan-dense", "rope.dimension_sections");
+  auto several = tiny_model({.architecture = "exaone4"});
+  expect_refused(several.set("exaone4.nextn_predict_layers", 1u), ErrorCode::kUnsupported, "several");
+  for (const char* key : {"embedding_scale", "residual_scale", "logit_scale"}) {
+    auto builder = tiny_model({.architecture = "minicpm"});
+    expect_refused(builder.remove(std::string("minicpm.") + key), ErrorCode::kUnsupported, key);
+  }
+  for (const std::string architecture : {"qwen2vl", "qwen3vl"}) {
+    auto builder = tiny_model({.architecture = architecture});
+    const std::string key = architecture + ".rope.dimension_sections";
+    const int32_t sections[4] = {2, 3, 3, 0}, four[4] = {2, 2, 2, 2};
+    gguf_set_arr_data(builder.metadata(), key.c_str(), GGUF_TYPE_INT32, sections, 4);
+    EXPECT_EQ(read(builder).rope.layout, RopeLayout::kHalves);
+    gguf_set_arr_data(builder.metadata(), key.c_str(), GGUF_TYPE_INT32, four, 4);
+    expect_refused(builder, ErrorCode::kUnsupported, key);
+  }
+}
+
 TEST(Config, Gemma3RefusesSenselessNumbers) {
   const auto gemma = [] { return tiny_model({.architecture = "gemma3"}); };
   expect_refused(gemma().set("gemma3.final_logit_softcapping", -3.0f), ErrorCode::kInvalidFile,

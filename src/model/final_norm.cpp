@@ -6,20 +6,35 @@
 
 namespace forerun {
 
-FinalNorm::FinalNorm(const Model& model) : eps_(model.config().norm_eps) {
-  DeviceMemory staging;
-  const auto weight = model.device().read(model.weights().output_norm,
-                                          static_cast<size_t>(model.config().n_embd), staging);
-  weight_.assign(weight.begin(), weight.end());
+FinalNorm::FinalNorm(const Model& model)
+    : kind_(model.weights().output_norm.kind), eps_(model.config().norm_eps) {
+  const auto read = [&](const ggml_tensor* tensor, float otherwise) {
+    const auto n_embd = static_cast<size_t>(model.config().n_embd);
+    if (tensor == nullptr) return std::vector<float>(n_embd, otherwise);
+    DeviceMemory staging;
+    const auto numbers = model.device().read(tensor, n_embd, staging);
+    return std::vector<float>(numbers.begin(), numbers.end());
+  };
+  weight_ = read(model.weights().output_norm.weight, 1.0f);
+  bias_ = read(model.weights().output_norm.bias, 0.0f);
 }
 
 void FinalNorm::apply(std::span<const float> state, std::span<float> normed) const {
   CHECK(state.size() == weight_.size() && normed.size() == weight_.size());
+  const auto n = static_cast<double>(state.size());
+  double centre = 0;
+  if (kind_ == NormKind::kLayer) {
+    for (const float x : state) centre += static_cast<double>(x) / n;
+  }
   double squares = 0;
-  for (const float x : state) squares += static_cast<double>(x) * static_cast<double>(x);
-  const double mean = squares / static_cast<double>(state.size());
-  const auto scale = static_cast<float>(1.0 / std::sqrt(mean + static_cast<double>(eps_)));
-  for (size_t i = 0; i < state.size(); ++i) normed[i] = state[i] * scale * weight_[i];
+  for (const float x : state) {
+    const double rest = static_cast<double>(x) - centre;
+    squares += rest * rest;
+  }
+  const auto scale = static_cast<float>(1.0 / std::sqrt(squares / n + static_cast<double>(eps_)));
+  for (size_t i = 0; i < state.size(); ++i) {
+    normed[i] = (state[i] - static_cast<float>(centre)) * scale * weight_[i] + bias_[i];
+  }
 }
 
 }  // namespace forerun

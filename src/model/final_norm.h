@@ -19,7 +19,9 @@ class FinalNorm {
   void apply(std::span<const float> state, std::span<float> normed) const;
 
  private:
+  NormKind kind_;
   std::vector<float> weight_;
+  std::vector<float> bias_;
   float eps_;
 };
 

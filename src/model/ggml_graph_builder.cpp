@@ -1,5 +1,7 @@
 #include "model/ggml_graph_builder.h"
 
+#include <array>
+
 #include "core/check.h"
 
 namespace forerun {
@@ -21,10 +23,21 @@ std::unique_ptr<PassProgram> GgmlGraphBuilder::finish() {
   return std::make_unique<GgmlProgram>(parts().device, parts().graph);
 }
 
-ggml_tensor* GgmlGraphBuilder::norm(ggml_tensor* x, const ggml_tensor* weight) {
-  // ggml takes operands that it only reads as mutable.
-  return ggml_mul(context(), ggml_rms_norm(context(), x, config().norm_eps),
-                  const_cast<ggml_tensor*>(weight));
+ggml_tensor* GgmlGraphBuilder::norm(ggml_tensor* x, const Norm& norm) {
+  if (norm.kind == NormKind::kNone) return x;
+  ggml_tensor* y = norm.kind == NormKind::kLayer ? ggml_norm(context(), x, config().norm_eps)
+                                                 : ggml_rms_norm(context(), x, config().norm_eps);
+  if (norm.weight != nullptr) y = ggml_mul(context(), y, norm.weight);
+  if (norm.bias != nullptr) y = ggml_add(context(), y, norm.bias);
+  return y;
+}
+
+ggml_tensor* GgmlGraphBuilder::norm_heads(ggml_tensor* heads, const Norm& norm) {
+  if (norm.kind == NormKind::kNone || config().head_norms != HeadNorms::kTogether)
+    return this->norm(heads, norm);
+  const auto [dim, n_heads, n_rows] = std::array{heads->ne[0], heads->ne[1], heads->ne[2]};
+  ggml_tensor* rows = ggml_view_2d(context(), heads, dim * n_heads, n_rows, heads->nb[2], 0);
+  return ggml_reshape_3d(context(), this->norm(rows, norm), dim, n_heads, n_rows);
 }
 
 ggml_tensor* GgmlGraphBuilder::linear(const Linear& linear, ggml_tensor* x) {
@@ -72,11 +85,16 @@ ggml_tensor* GgmlGraphBuilder::rope(ggml_tensor* heads, int layer) {
 ggml_tensor* GgmlGraphBuilder::queries(int layer, ggml_tensor* states) {
   const AttentionWeights& weights = this->layer(layer).attention;
   QueryKeyValue qkv = project(weights, norm(states, weights.norm));
-  if (weights.q_norm != nullptr) qkv.q = norm(qkv.q, weights.q_norm);
-  qkv.q = rope(qkv.q, layer);
+  const auto place = [&](ggml_tensor* heads, const Norm& norm) {
+    if (config().head_norms == HeadNorms::kEachRotated) return norm_heads(rope(heads, layer), norm);
+    return rope(norm_heads(heads, norm), layer);
+  };
+  qkv.q = place(qkv.q, weights.q_norm);
   if (config().query_scale != 1.0f) qkv.q = ggml_scale(context(), qkv.q, config().query_scale);
-  if (weights.k_norm != nullptr) qkv.k = norm(qkv.k, weights.k_norm);
-  qkv.k = rope(qkv.k, layer);
+  if (ggml_tensor* factors = parts().inputs.temperatures) {
+    qkv.q = ggml_mul(context(), qkv.q, ggml_reshape_3d(context(), factors, 1, 1, factors->ne[0]));
+  }
+  qkv.k = place(qkv.k, weights.k_norm);
 
   // In this order: backends fuse a rotation with the store that follows it.
   expand(qkv.q);
@@ -136,22 +154,32 @@ ggml_tensor* GgmlGraphBuilder::plain_attention(const Attention& a) {
   return ggml_cont(context(), ggml_permute(context(), out, 0, 2, 1, 3));  // [head_dim, n_heads, n_rows]
 }
 
+ggml_tensor* GgmlGraphBuilder::activated(ggml_tensor* x) {
+  switch (config().activation) {
+    case Activation::kSilu: return ggml_silu(context(), x);
+    case Activation::kGelu: return ggml_gelu(context(), x);
+    case Activation::kReluSquared: return ggml_sqr(context(), ggml_relu(context(), x));
+  }
+  return nullptr;
+}
+
 ggml_tensor* GgmlGraphBuilder::activated(ggml_tensor* gate, ggml_tensor* up) {
-  return config().activation == Activation::kGelu ? ggml_geglu_split(context(), gate, up)
-                                                  : ggml_swiglu_split(context(), gate, up);
+  switch (config().activation) {
+    case Activation::kSilu: return ggml_swiglu_split(context(), gate, up);
+    case Activation::kGelu: return ggml_geglu_split(context(), gate, up);
+    default: return ggml_mul(context(), activated(gate), up);
+  }
 }
 
 ggml_tensor* GgmlGraphBuilder::gated(const MlpWeights& mlp, ggml_tensor* states) {
   ggml_tensor* x = norm(states, mlp.norm);
   ggml_tensor* up = linear(mlp.up, x);
-  return activated(linear(mlp.gate, x), up);
+  return mlp.gate.weight == nullptr ? activated(up) : activated(linear(mlp.gate, x), up);
 }
 
 ggml_tensor* GgmlGraphBuilder::contribute(const Linear& projection, ggml_tensor* x,
-                                          const ggml_tensor* post_norm, ggml_tensor* states) {
-  ggml_tensor* out = linear(projection, x);
-  if (post_norm != nullptr) out = norm(out, post_norm);
-  return ggml_add(context(), out, states);
+                                          const Norm& post_norm, ggml_tensor* states) {
+  return ggml_add(context(), norm(linear(projection, x), post_norm), states);
 }
 
 ggml_tensor* GgmlGraphBuilder::head(ggml_tensor* states) {

@@ -13,7 +13,7 @@ class GgmlGraphBuilder final : public GraphBuilder {
   ggml_tensor* queries(int layer, ggml_tensor* states) override;  // [head_dim, n_heads, n_rows]
   ggml_tensor* attend(int layer, ggml_tensor* queries) override;  // [n_heads * head_dim, n_rows]
   ggml_tensor* gated(const MlpWeights& mlp, ggml_tensor* states) override;  // [n_ff, n_rows]
-  ggml_tensor* contribute(const Linear& linear, ggml_tensor* x, const ggml_tensor* post_norm,
+  ggml_tensor* contribute(const Linear& linear, ggml_tensor* x, const Norm& post_norm,
                           ggml_tensor* states) override;
   ggml_tensor* mixture(const MlpWeights& mlp, ggml_tensor* states) override;
   ggml_tensor* head(ggml_tensor* states) override;
@@ -34,8 +34,11 @@ class GgmlGraphBuilder final : public GraphBuilder {
     float scale;
     float soft_cap;
   };
-  // Root-mean-square norm over the first dimension, times `weight`.
-  ggml_tensor* norm(ggml_tensor* x, const ggml_tensor* weight);
+  // Over the first dimension.
+  ggml_tensor* norm(ggml_tensor* x, const Norm& norm);
+  // Of queries or keys.
+  ggml_tensor* norm_heads(ggml_tensor* heads, const Norm& norm);
+  ggml_tensor* activated(ggml_tensor* x);
   ggml_tensor* linear(const Linear& linear, ggml_tensor* x);
   QueryKeyValue project(const AttentionWeights& attention, ggml_tensor* x);
   ggml_tensor* rope(ggml_tensor* heads, int layer);

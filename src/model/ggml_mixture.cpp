@@ -29,7 +29,7 @@ GgmlGraphBuilder::Routes GgmlGraphBuilder::routes(const ExpertWeights& experts, 
 
 ggml_tensor* GgmlGraphBuilder::mixture(const MlpWeights& mlp, ggml_tensor* states) {
   const ExpertWeights& experts = *mlp.experts;
-  CHECK(mlp.post_norm == nullptr);
+  CHECK(mlp.post_norm.kind == NormKind::kNone);
   ggml_tensor* x = norm(states, mlp.norm);
   const Routes routes = this->routes(experts, x);
   const auto of_chosen = [&](const Linear& stack, ggml_tensor* from) {

@@ -25,11 +25,12 @@ struct PassInputs {
   ggml_tensor* states = nullptr;     // F32 [n_embd, n_rows]: the residual stream before the first block
   ggml_tensor* positions = nullptr;  // I32 [n_rows]
   ggml_tensor* cells = nullptr;      // I64 [n_rows]: where each row's key and value go
-  ggml_tensor* mask = nullptr;       // F16 [n_kv, n_rows]: 0 where a row sees a cell, else -inf
-  ggml_tensor* window_mask = nullptr;  // the same for layers with a sliding window
-  ggml_tensor* seen = nullptr;         // what rows see, as our kernels on GPUs read it
-  ggml_tensor* logit_rows = nullptr;   // I32 [n_logits]: the rows whose logits are wanted
-  ggml_tensor* hidden_rows = nullptr;  // I32 [n_hidden]
+  ggml_tensor* temperatures = nullptr;  // F32 [n_rows]: of queries, in models that have such
+  ggml_tensor* mask = nullptr;          // F16 [n_kv, n_rows]: 0 where a row sees a cell, else -inf
+  ggml_tensor* window_mask = nullptr;   // the same for layers with a sliding window
+  ggml_tensor* seen = nullptr;          // what rows see, as our kernels on GPUs read it
+  ggml_tensor* logit_rows = nullptr;    // I32 [n_logits]: the rows whose logits are wanted
+  ggml_tensor* hidden_rows = nullptr;   // I32 [n_hidden]
 };
 
 // What a graph is built from and into. All of it outlives the builder.
@@ -60,10 +61,10 @@ class GraphBuilder {
   virtual ggml_tensor* queries(int layer, ggml_tensor* states) = 0;
   // Every query looks at the cells its row sees.
   virtual ggml_tensor* attend(int layer, ggml_tensor* queries) = 0;
-  // activation(gate(x)) * up(x), where x is the norm of states.
+  // activation(gate(x)) * up(x), where x is the norm of states; without a gate activation(up(x)).
   virtual ggml_tensor* gated(const MlpWeights& mlp, ggml_tensor* states) = 0;
   // The states with linear(x) added, normed before if there is a `post_norm`.
-  virtual ggml_tensor* contribute(const Linear& linear, ggml_tensor* x, const ggml_tensor* post_norm,
+  virtual ggml_tensor* contribute(const Linear& linear, ggml_tensor* x, const Norm& post_norm,
                                   ggml_tensor* states) = 0;
   // The states with what experts make of them added, and the MLP beside these. Only of builders whose
   // device computes mixtures (Model::load).

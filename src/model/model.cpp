@@ -39,7 +39,7 @@ ModelWeights declare_weights(WeightLoader& loader, const Architecture& architect
     weights.layers.push_back(architecture.declare_layer(loader, config, layer));
   }
   weights.rope_factors = loader.optional_vector("rope_freqs.weight", config.rope.n_dims / 2);
-  weights.output_norm = loader.vector("output_norm.weight", config.n_embd);
+  weights.output_norm = declare_norm(loader, config, "output_norm", config.n_embd);
   if (loader.has("output.weight")) {
     weights.head = loader.linear("output", config.n_embd, config.n_vocab);
   } else {
@@ -76,11 +76,19 @@ bool is_laid_out_otherwise(const GgufFile& file) {
   });
 }
 
+// Whether blocks have nothing that our kernels on GPUs do not.
+bool has_common_blocks(const ModelConfig& config) {
+  return config.norm_kind == NormKind::kRms && config.has_norm_weights && config.has_block_norms &&
+         config.has_gates && config.activation != Activation::kReluSquared &&
+         config.head_norms == HeadNorms::kEach && config.temperature_scale == 0.0f &&
+         config.experts.n_all == 0;
+}
+
 }  // namespace
 
 GpuKernels* Model::serving_gpu_kernels() const {
   GpuKernels* gpu = device_->gpu_kernels();
-  const bool serves = gpu != nullptr && config_.experts.n_all == 0 &&
+  const bool serves = gpu != nullptr && has_common_blocks(config_) &&
                       gpu->serves(config_, device_->kv_type()) && can_multiply_all(*gpu, *file_);
   return serves ? gpu : nullptr;
 }
@@ -93,7 +101,7 @@ const Architecture* architecture_of(const GgufFile& file) {
   if (architecture != nullptr && !is_laid_out_otherwise(file)) {
     try {
       architecture->config(file.metadata());
-      return architecture;
+      if (architecture->computes(file)) return architecture;
     } catch (const Error& error) {  // a variant that is not ours
       if (error.code() != ErrorCode::kUnsupported) throw;
     }

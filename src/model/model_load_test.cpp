@@ -82,6 +82,25 @@ TEST_F(ModelLoadTest, EveryArchitectureLoadsAndRuns) {
   }
 }
 
+// Tensors say so, and no metadata that could be relied on.
+TEST_F(ModelLoadTest, StableLmWithParallelBlocksIsLibllamas) {
+  const auto ours = [&](const GgufBuilder& builder) {
+    builder.write(path());
+    return architecture_of(GgufFile::open(path())) != nullptr;
+  };
+  const auto stablelm = [] { return tiny_model({.architecture = "stablelm"}); };
+  EXPECT_TRUE(ours(stablelm()));
+  auto parallel = stablelm();
+  for (const char* layer : {"blk.0.", "blk.1."}) {
+    parallel.remove_tensor(std::string(layer) + "ffn_norm.weight");
+    parallel.remove_tensor(std::string(layer) + "ffn_norm.bias");
+  }
+  EXPECT_FALSE(ours(parallel));
+  auto normed = stablelm();
+  normed.add_floats("blk.0.attn_q_norm.weight", {16, 2}, zeros(32));
+  EXPECT_FALSE(ours(normed));
+}
+
 TEST_F(ModelLoadTest, UnknownArchitecturesAreRefused) {
   auto builder = tiny_model();
   builder.set("general.architecture", "nobody");
@@ -266,7 +285,8 @@ TEST_F(ModelLoadTest, MutatedModelsRunOrThrow) {
 }
 
 TEST_F(ModelLoadTest, EveryHyperparameterTakesEveryExtreme) {
-  for (const char* architecture : {"llama", "qwen2", "qwen3", "gemma3", "glm4", "granite"}) {
+  for (const char* architecture : {"llama", "qwen2", "qwen3", "gemma3", "glm4", "granite", "olmo2",
+                                   "starcoder2", "hunyuan-dense", "mistral3"}) {
     const test::TinyModelSpec spec{.architecture = architecture};
     tiny_model(spec).write(path());
     for (const std::string& key : GgufFile::open(path()).metadata().keys()) {

@@ -226,6 +226,11 @@ void OwnPasses::fill_inputs(const Pass& pass, const PassGraph& graph) {
       positions[r] = to_int(cache_.cells().position(pass.rows[r].sequence, pass.rows[r].node));
       cells[r] = cache_.cells().cell(pass.rows[r].sequence, pass.rows[r].node);
     }
+    if (inputs.temperatures != nullptr) {
+      auto* temperatures = input_memory_.host<float>(inputs.temperatures);
+      for (size_t r = 0; r < pass.rows.size(); ++r)
+        temperatures[r] = model_->config().temperature(positions[r]);
+    }
     if (inputs.mask != nullptr) fill_masks(pass, inputs);
     if (inputs.seen != nullptr) {
       model_->gpu_kernels()->fill_seen(model_->config(), visible_, graph.n_kv(), graph.attention_tiles(),

@@ -122,6 +122,9 @@ void PassGraph::place_inputs(const PassContext& pass) {
   if (shape_.n_kv > 0) {
     inputs_.positions = place(GGML_TYPE_I32, shape_.n_rows, 1);
     inputs_.cells = place(GGML_TYPE_I64, shape_.n_rows, 1);
+    if (config.temperature_scale != 0.0f) {
+      inputs_.temperatures = place(GGML_TYPE_F32, shape_.n_rows, 1);
+    }
     const GpuKernels* gpu = pass.model.gpu_kernels();
     if (gpu != nullptr) {
       const size_t n_bytes = gpu->seen_bytes(config, shape_.n_rows, shape_.n_kv);

@@ -7,6 +7,8 @@
 #include <optional>
 #include <vector>
 
+#include "model/config.h"
+
 namespace forerun {
 
 struct PackedMatrix;
@@ -21,14 +23,20 @@ struct Linear {
   ggml_tensor* bias = nullptr;           // [n_out]
 };
 
+// norm(x) * weight + bias
+struct Norm {
+  NormKind kind = NormKind::kNone;
+  ggml_tensor* weight = nullptr;  // [n]
+  ggml_tensor* bias = nullptr;    // [n]
+};
+
 struct AttentionWeights {
-  ggml_tensor* norm = nullptr;       // [n_embd]
-  Linear qkv;                        // query, key and value in one matrix, or
-  Linear q, k, v;                    // one matrix each
-  Linear out;                        // [n_heads * head_dim, n_embd]
-  ggml_tensor* q_norm = nullptr;     // [head_dim]
-  ggml_tensor* k_norm = nullptr;     // [head_dim]
-  ggml_tensor* post_norm = nullptr;  // [n_embd]
+  Norm norm;            // [n_embd]
+  Linear qkv;           // query, key and value in one matrix, or
+  Linear q, k, v;       // one matrix each
+  Linear out;           // [n_heads * head_dim, n_embd]
+  Norm q_norm, k_norm;  // [head_dim], or of all heads
+  Norm post_norm;       // [n_embd]
 };
 
 // MLPs of which a token uses a few. Matrices of all of them lie one behind the other.
@@ -42,10 +50,11 @@ struct ExpertWeights {
 
 // With experts: the MLP that all tokens use beside them, or nothing but the norm.
 struct MlpWeights {
-  ggml_tensor* norm = nullptr;       // [n_embd]
-  Linear gate, up;                   // [n_embd, n_ff]
-  Linear down;                       // [n_ff, n_embd]
-  ggml_tensor* post_norm = nullptr;  // [n_embd]
+  Norm norm;       // [n_embd]
+  Linear gate;     // [n_embd, n_ff]; not every model has one
+  Linear up;       // [n_embd, n_ff]
+  Linear down;     // [n_ff, n_embd]
+  Norm post_norm;  // [n_embd]
   std::optional<ExpertWeights> experts;
 };
 
@@ -57,7 +66,7 @@ struct LayerWeights {
 struct ModelWeights {
   std::vector<LayerWeights> layers;
   ggml_tensor* rope_factors = nullptr;  // [rope dims / 2]
-  ggml_tensor* output_norm = nullptr;   // [n_embd]
+  Norm output_norm;                     // [n_embd]
   Linear head;                          // [n_embd, n_vocab]
 };
 

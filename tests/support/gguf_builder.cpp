@@ -55,6 +55,32 @@ class RandomTensors {
   std::mt19937 random_;
 };
 
+bool is_any_of(const std::string& name, std::initializer_list<const char*> names) {
+  return std::ranges::find(names, name) != names.end();
+}
+
+// What the blocks of an architecture have.
+struct Blocks {
+  explicit Blocks(const std::string& name)
+      : norms_means(is_any_of(
+            name, {"starcoder2", "codeshell", "jais2", "nemotron", "orion", "stablelm", "olmo"})),
+        norm_weights(name != "olmo"),
+        pre_norms(!is_any_of(name, {"olmo2", "exaone4"})),
+        post_norms(!pre_norms || is_any_of(name, {"gemma2", "gemma3", "glm4"})),
+        gates(!is_any_of(name, {"starcoder2", "codeshell", "jais2", "nemotron", "arcee"})),
+        head_norms(is_any_of(name, {"qwen3", "qwen3moe", "qwen3vl", "gemma3", "olmo2", "exaone4",
+                                    "hunyuan-dense", "maincoder"})),
+        norms_heads_together(name == "olmo2") {}
+
+  bool norms_means;
+  bool norm_weights;
+  bool pre_norms;
+  bool post_norms;
+  bool gates;
+  bool head_norms;
+  bool norms_heads_together;
+};
+
 // Of mixtures.
 constexpr int kExperts = 4;
 constexpr int kExpertFf = 48;
@@ -89,7 +115,9 @@ void set_hyperparameters(GgufBuilder& builder, const TinyModelSpec& spec) {
   set("attention.head_count_kv", spec.n_kv_heads);
   set("attention.key_length", spec.head_dim);
   set("attention.value_length", spec.head_dim);
-  builder.set(arch + "attention.layer_norm_rms_epsilon", 1e-5f);
+  builder.set(arch + (Blocks(spec.architecture).norms_means ? "attention.layer_norm_epsilon"
+                                                            : "attention.layer_norm_rms_epsilon"),
+              1e-5f);
   builder.set(arch + "rope.freq_base", 10000.0f);
   if (is_mixture(spec)) {
     set("expert_count", kExperts);
@@ -102,6 +130,13 @@ void set_hyperparameters(GgufBuilder& builder, const TinyModelSpec& spec) {
   if (spec.architecture == "gemma3") {
     set("attention.sliding_window", 4);
     set("attention.sliding_window_pattern", 2);
+  }
+  if (spec.architecture == "olmo2") set("attention.sliding_window", 4);
+  if (spec.architecture == "hunyuan-dense") builder.set(arch + "rope.scaling.alpha", 100.0f);
+  if (spec.architecture == "mistral3") builder.set(arch + "attention.temperature_scale", 0.1f);
+  if (spec.architecture == "minicpm") {
+    builder.set(arch + "embedding_scale", 12.0f).set(arch + "residual_scale", 0.25f);
+    builder.set(arch + "logit_scale", 9.0f);
   }
 }
 
@@ -174,11 +209,15 @@ GgufBuilder tiny_model(const TinyModelSpec& spec) {
   RandomTensors random(builder, spec.seed);
   const int n_embd_q = spec.n_heads * spec.head_dim;
   const int n_embd_kv = spec.n_kv_heads * spec.head_dim;
-  const bool gemma = spec.architecture == "gemma3";
+  const Blocks blocks(spec.architecture);
+  const auto norm = [&](const std::string& name) {
+    if (blocks.norm_weights) random.norm(name + ".weight", spec.n_embd);
+    if (blocks.norm_weights && blocks.norms_means) random.bias(name + ".bias", spec.n_embd);
+  };
   random.embedding("token_embd.weight", spec.n_embd, spec.n_vocab);
   for (int layer = 0; layer < spec.n_layers; ++layer) {
     const std::string prefix = "blk." + std::to_string(layer) + ".";
-    random.norm(prefix + "attn_norm.weight", spec.n_embd);
+    if (blocks.pre_norms) norm(prefix + "attn_norm");
     random.matrix(prefix + "attn_q.weight", spec.n_embd, n_embd_q);
     random.matrix(prefix + "attn_k.weight", spec.n_embd, n_embd_kv);
     random.matrix(prefix + "attn_v.weight", spec.n_embd, n_embd_kv);
@@ -187,27 +226,25 @@ GgufBuilder tiny_model(const TinyModelSpec& spec) {
       random.bias(prefix + "attn_k.bias", n_embd_kv);
       random.bias(prefix + "attn_v.bias", n_embd_kv);
     }
-    if (spec.architecture.starts_with("qwen3") || gemma) {
-      random.norm(prefix + "attn_q_norm.weight", spec.head_dim);
-      random.norm(prefix + "attn_k_norm.weight", spec.head_dim);
+    if (blocks.head_norms) {
+      random.norm(prefix + "attn_q_norm.weight", blocks.norms_heads_together ? n_embd_q : spec.head_dim);
+      random.norm(prefix + "attn_k_norm.weight",
+                  blocks.norms_heads_together ? n_embd_kv : spec.head_dim);
     }
     random.matrix(prefix + "attn_output.weight", n_embd_q, spec.n_embd);
-    const bool has_post_norms = gemma || spec.architecture == "glm4" || spec.architecture == "gemma2";
-    const bool has_other_name = spec.architecture == "seed_oss" || spec.architecture == "glm4moe";
-    if (has_post_norms || has_other_name) {
-      random.norm(prefix + "post_attention_norm.weight", spec.n_embd);
-    }
-    if (!has_other_name) random.norm(prefix + "ffn_norm.weight", spec.n_embd);
+    const bool has_other_name = is_any_of(spec.architecture, {"seed_oss", "glm4moe"});
+    if (blocks.post_norms || has_other_name) norm(prefix + "post_attention_norm");
+    if (blocks.pre_norms && !has_other_name) norm(prefix + "ffn_norm");
     if (is_mixture(spec)) {
       add_experts(random, spec, prefix);
     } else {
-      random.matrix(prefix + "ffn_gate.weight", spec.n_embd, spec.n_ff);
+      if (blocks.gates) random.matrix(prefix + "ffn_gate.weight", spec.n_embd, spec.n_ff);
       random.matrix(prefix + "ffn_up.weight", spec.n_embd, spec.n_ff);
       random.matrix(prefix + "ffn_down.weight", spec.n_ff, spec.n_embd);
     }
-    if (has_post_norms) random.norm(prefix + "post_ffw_norm.weight", spec.n_embd);
+    if (blocks.post_norms) norm(prefix + "post_ffw_norm");
   }
-  random.norm("output_norm.weight", spec.n_embd);
+  norm("output_norm");
   random.matrix("output.weight", spec.n_embd, spec.n_vocab);
   return builder;
 }

@@ -102,6 +102,12 @@ class PlainModel {
   // Over each run of weight.size() elements: the whole row, or head by head.
   void norm(std::span<float> x, const Vector& weight) const {
     for (size_t at = 0; at < x.size(); at += weight.size()) {
+      if (config_.norm_kind == NormKind::kLayer) {
+        double sum = 0;
+        for (size_t i = 0; i < weight.size(); ++i) sum += x[at + i];
+        for (size_t i = 0; i < weight.size(); ++i)
+          x[at + i] -= static_cast<float>(sum / static_cast<double>(weight.size()));
+      }
       double squares = 0;
       for (size_t i = 0; i < weight.size(); ++i) squares += static_cast<double>(x[at + i]) * x[at + i];
       const double mean = squares / static_cast<double>(weight.size());
@@ -111,9 +117,16 @@ class PlainModel {
       }
     }
   }
+  // As they are where the model has no such norm.
   std::vector<Vector> normed(std::vector<Vector> rows, const std::string& name) const {
-    const Vector weight = tensor(name);
+    if (!has(name + ".weight")) return rows;
+    const Vector weight = tensor(name + ".weight");
     for (Vector& row : rows) norm(row, weight);
+    if (!has(name + ".bias")) return rows;
+    const Vector bias = tensor(name + ".bias");
+    for (Vector& row : rows) {
+      for (size_t i = 0; i < row.size(); ++i) row[i] += bias[i];
+    }
     return rows;
   }
 
@@ -206,15 +219,18 @@ class PlainModel {
   }
 
   void attention(int layer, const std::string& prefix, std::vector<Vector>& rows) const {
-    Heads heads = project(prefix, normed(rows, prefix + "attn_norm.weight"));
-    if (has(prefix + "attn_q_norm.weight")) {
-      heads.q = normed(heads.q, prefix + "attn_q_norm.weight");
-      heads.k = normed(heads.k, prefix + "attn_k_norm.weight");
-    }
+    Heads heads = project(prefix, normed(rows, prefix + "attn_norm"));
+    const auto norm_heads = [&] {
+      heads.q = normed(heads.q, prefix + "attn_q_norm");
+      heads.k = normed(heads.k, prefix + "attn_k_norm");
+    };
+    const bool norms_rotated = config_.architecture == "hunyuan-dense";
+    if (!norms_rotated) norm_heads();
     for (size_t row = 0; row < rows.size(); ++row) {
       rotate(heads.q[row], layer, static_cast<int>(row));
       rotate(heads.k[row], layer, static_cast<int>(row));
     }
+    if (norms_rotated) norm_heads();
     std::vector<Vector> read(rows.size());
     for (size_t row = 0; row < rows.size(); ++row) {
       for (size_t head = 0; head < static_cast<size_t>(config_.n_heads); ++head) {
@@ -222,31 +238,38 @@ class PlainModel {
         read[row].insert(read[row].end(), part.begin(), part.end());
       }
     }
-    add(rows, linear(prefix + "attn_output", read), prefix + "post_attention_norm.weight");
+    add(rows, linear(prefix + "attn_output", read), prefix + "post_attention_norm");
+  }
+
+  float activation(float x) const {
+    const std::string& name = config_.architecture;
+    if (name == "arcee" || name == "nemotron") return x > 0.0f ? x * x : 0.0f;
+    return name == "gemma3" || name == "starcoder2" ? gelu(x) : silu(x);
   }
 
   void mlp(const std::string& prefix, std::vector<Vector>& rows) const {
-    const auto x = normed(rows, prefix + "ffn_norm.weight");
-    std::vector<Vector> gate = linear(prefix + "ffn_gate", x);
-    const std::vector<Vector> up = linear(prefix + "ffn_up", x);
+    const auto x = normed(rows, prefix + "ffn_norm");
+    std::vector<Vector> up = linear(prefix + "ffn_up", x);
+    const bool has_gate = has(prefix + "ffn_gate.weight");
+    const std::vector<Vector> gate = has_gate ? linear(prefix + "ffn_gate", x) : up;
     for (size_t row = 0; row < rows.size(); ++row) {
       for (size_t i = 0; i < gate[row].size(); ++i) {
-        const float opened = config_.architecture == "gemma3" ? gelu(gate[row][i]) : silu(gate[row][i]);
-        gate[row][i] = opened * up[row][i];
+        const float opened = activation(gate[row][i]);
+        up[row][i] = has_gate ? opened * up[row][i] : opened;
       }
     }
-    add(rows, linear(prefix + "ffn_down", gate), prefix + "post_ffw_norm.weight");
+    add(rows, linear(prefix + "ffn_down", up), prefix + "post_ffw_norm");
   }
 
   void add(std::vector<Vector>& rows, std::vector<Vector> out, const std::string& post_norm) const {
-    if (has(post_norm)) out = normed(std::move(out), post_norm);
+    out = normed(std::move(out), post_norm);
     for (size_t row = 0; row < rows.size(); ++row) {
       for (size_t i = 0; i < rows[row].size(); ++i) rows[row][i] += out[row][i];
     }
   }
 
   Vector head(const Vector& row) const {
-    const auto x = normed({row}, "output_norm.weight");
+    const auto x = normed({row}, "output_norm");
     const std::string weight = has("output.weight") ? "output.weight" : "token_embd.weight";
     Vector logits = linear(weight, "output.bias", x).front();
     if (const float cap = config_.logit_softcap; cap > 0) {

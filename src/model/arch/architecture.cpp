@@ -23,7 +23,8 @@ Linear scaled(WeightLoader& loader, Linear linear, float scale) {
 AttentionWeights declare_attention(WeightLoader& loader, const ModelConfig& config,
                                    const std::string& prefix) {
   AttentionWeights attention;
-  attention.norm = loader.vector(prefix + "attn_norm.weight", config.n_embd);
+  if (config.has_block_norms)
+    attention.norm = declare_norm(loader, config, prefix + "attn_norm", config.n_embd);
   if (loader.has(prefix + "attn_qkv.weight")) {
     attention.qkv =
         loader.linear(prefix + "attn_qkv", config.n_embd, config.n_embd_q() + 2 * config.n_embd_kv());
@@ -45,13 +46,15 @@ AttentionWeights declare_attention(WeightLoader& loader, const ModelConfig& conf
 MlpWeights declare_mlp(WeightLoader& loader, const ModelConfig& config, const std::string& prefix,
                        std::string_view norm) {
   MlpWeights mlp;
-  mlp.norm = loader.vector(prefix + std::string(norm) + ".weight", config.n_embd);
+  if (config.has_block_norms)
+    mlp.norm = declare_norm(loader, config, prefix + std::string(norm), config.n_embd);
   const std::string up = prefix + "ffn_up.weight";
-  if (!loader.has(prefix + "ffn_gate.weight") && loader.n_rows(up) == 2 * int64_t{config.n_ff}) {
+  if (config.has_gates && !loader.has(prefix + "ffn_gate.weight") &&
+      loader.n_rows(up) == 2 * int64_t{config.n_ff}) {
     mlp.gate = loader.half(up, 0, config.n_embd, config.n_ff);
     mlp.up = loader.half(up, 1, config.n_embd, config.n_ff);
   } else {
-    mlp.gate = loader.linear(prefix + "ffn_gate", config.n_embd, config.n_ff);
+    if (config.has_gates) mlp.gate = loader.linear(prefix + "ffn_gate", config.n_embd, config.n_ff);
     mlp.up = loader.linear(prefix + "ffn_up", config.n_embd, config.n_ff);
   }
   mlp.down = scaled(loader, loader.linear(prefix + "ffn_down", config.n_ff, config.n_embd),
@@ -63,7 +66,7 @@ MlpWeights declare_mixture(WeightLoader& loader, const ModelConfig& config, cons
                            std::string_view norm) {
   const ExpertsConfig& experts = config.experts;
   MlpWeights mlp;
-  mlp.norm = loader.vector(prefix + std::string(norm) + ".weight", config.n_embd);
+  mlp.norm = declare_norm(loader, config, prefix + std::string(norm), config.n_embd);
   const int64_t n = experts.n_all;
   mlp.experts =
       ExpertWeights{.router = loader.linear(prefix + "ffn_gate_inp", config.n_embd, n),
@@ -87,11 +90,15 @@ MlpWeights declare_mixture(WeightLoader& loader, const ModelConfig& config, cons
 std::span<const Architecture* const> architectures() {
   static const auto all = [] {
     std::vector<const Architecture*> found = {
-        &llama_architecture(),  &qwen3_architecture(), &gemma_architecture(), &gemma2_architecture(),
-        &gemma3_architecture(), &glm4_architecture(),  &phi3_architecture(),  &smollm3_architecture(),
+        &llama_architecture(),   &qwen3_architecture(),     &qwen3vl_architecture(),
+        &gemma_architecture(),   &gemma2_architecture(),    &gemma3_architecture(),
+        &glm4_architecture(),    &phi3_architecture(),      &minicpm_architecture(),
+        &smollm3_architecture(), &olmo2_architecture(),     &exaone4_architecture(),
+        &hunyuan_architecture(), &maincoder_architecture(), &mistral3_architecture(),
+        &arcee_architecture(),
     };
-    for (const auto& several :
-         {llama_by_other_names(), granite_architectures(), mixture_architectures()}) {
+    for (const auto& several : {llama_by_other_names(), layer_norm_architectures(),
+                                granite_architectures(), mixture_architectures()}) {
       found.insert(found.end(), several.begin(), several.end());
     }
     return found;
@@ -118,21 +125,44 @@ ggml_tensor* Architecture::mlp(GraphBuilder& graph, int layer, ggml_tensor* stat
   return graph.contribute(weights.down, graph.gated(weights, states), weights.post_norm, states);
 }
 
+void require_text_sections(const GgufMetadata& metadata, std::string_view architecture) {
+  // The fourth axis is none of a text's: what is rotated by it would stand still.
+  const std::string key = fmt::format("{}.rope.dimension_sections", architecture);
+  if (!metadata.is_array(key)) return;
+  const auto sections = metadata.get_int_array(key).value();
+  if (sections.size() > 3 && sections[3] != 0)
+    fail(ErrorCode::kUnsupported, "rotation by a fourth axis ({}) is not supported", key);
+}
+
 std::string layer_prefix(int layer) {
   return fmt::format("blk.{}.", layer);
+}
+
+Norm declare_norm(WeightLoader& loader, const ModelConfig& config, const std::string& name, int64_t n) {
+  Norm norm{.kind = config.norm_kind};
+  if (config.has_norm_weights) norm.weight = loader.vector(name + ".weight", n);
+  if (config.norm_kind == NormKind::kLayer) norm.bias = loader.optional_vector(name + ".bias", n);
+  return norm;
 }
 
 void declare_post_norms(WeightLoader& loader, const ModelConfig& config, int layer,
                         LayerWeights& weights) {
   const std::string prefix = layer_prefix(layer);
-  weights.attention.post_norm = loader.vector(prefix + "post_attention_norm.weight", config.n_embd);
-  weights.mlp.post_norm = loader.vector(prefix + "post_ffw_norm.weight", config.n_embd);
+  weights.attention.post_norm =
+      declare_norm(loader, config, prefix + "post_attention_norm", config.n_embd);
+  weights.mlp.post_norm = declare_norm(loader, config, prefix + "post_ffw_norm", config.n_embd);
 }
 
 void declare_head_norms(WeightLoader& loader, const ModelConfig& config, int layer,
                         AttentionWeights& attention) {
-  attention.q_norm = loader.vector(layer_prefix(layer) + "attn_q_norm.weight", config.head_dim);
-  attention.k_norm = loader.vector(layer_prefix(layer) + "attn_k_norm.weight", config.head_dim);
+  const bool together = config.head_norms == HeadNorms::kTogether;
+  if (together && attention.qkv.weight != nullptr && attention.q.bias != nullptr)
+    fail(ErrorCode::kUnsupported, "biases apart from their matrix, and norms of all heads at once, too");
+  const auto declare = [&](const char* name, int64_t n_all) {
+    return declare_norm(loader, config, layer_prefix(layer) + name, together ? n_all : config.head_dim);
+  };
+  attention.q_norm = declare("attn_q_norm", config.n_embd_q());
+  attention.k_norm = declare("attn_k_norm", config.n_embd_kv());
 }
 
 LayerWeights Architecture::declare_layer(WeightLoader& loader, const ModelConfig& config,

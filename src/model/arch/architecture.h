@@ -27,6 +27,9 @@ class Architecture {
   // Throws Error when the metadata lacks something or asks for what forerun cannot do.
   virtual ModelConfig config(const GgufMetadata& metadata) const = 0;
 
+  // Whether the file has no tensors of a variant that is not ours.
+  virtual bool computes(const GgufFile& /*file*/) const { return true; }
+
   // Declares the tensors of a layer. What is here: both blocks' norms and projections,
   // with the biases and scales that the file has.
   virtual LayerWeights declare_layer(WeightLoader& loader, const ModelConfig& config, int layer) const;
@@ -47,12 +50,17 @@ class Architecture {
 std::span<const Architecture* const> architectures();
 const Architecture* find_architecture(std::string_view name);
 
+// Of models that see: that text alone rotates as it does in models that do not, whatever part of a head
+// stands for which axis of a picture. Throws Error{kUnsupported} otherwise.
+void require_text_sections(const GgufMetadata& metadata, std::string_view architecture);
 // "blk.<layer>.", with which the names of a layer's tensors begin.
 std::string layer_prefix(int layer);
+// A norm of n numbers, with the weight and bias that such norms of the model have.
+Norm declare_norm(WeightLoader& loader, const ModelConfig& config, const std::string& name, int64_t n);
 // Norms of what blocks contribute, which several families have.
 void declare_post_norms(WeightLoader& loader, const ModelConfig& config, int layer,
                         LayerWeights& weights);
-// Norms of every query and key head, likewise.
+// Norms of query and key heads, likewise.
 void declare_head_norms(WeightLoader& loader, const ModelConfig& config, int layer,
                         AttentionWeights& attention);
 

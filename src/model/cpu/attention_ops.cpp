@@ -6,6 +6,7 @@
 
 #include "model/cpu/activation_layout.h"
 #include "model/cpu/chunk_shares.h"
+#include "model/cpu/norm_ops.h"
 
 namespace forerun {
 namespace {
@@ -99,13 +100,12 @@ class HeadsOp final : public CpuOp {
     const int64_t cell = static_cast<const int64_t*>(dst->src[2]->data)[row];
     add_bias(head, x);
     if (head < config.n_heads) {
-      normalize(options_.weights->q_norm, x);
-      rotate(options_.rope_layout, options_.n_rope_dims, table, x);
+      place(options_.weights->q_norm, table, x);
       float* q = row_of<float>(dst, row) + head * dim;
-      for (int64_t i = 0; i < dim; ++i) q[i] = x[i] * config.query_scale;
+      const float scale = config.query_scale * temperature(dst->src[3], row);
+      for (int64_t i = 0; i < dim; ++i) q[i] = x[i] * scale;
     } else if (head < config.n_heads + config.n_kv_heads) {
-      normalize(options_.weights->k_norm, x);
-      rotate(options_.rope_layout, options_.n_rope_dims, table, x);
+      place(options_.weights->k_norm, table, x);
       store_head(options_.keys, cell, (head - config.n_heads) * dim, dim, x);
     } else {
       store_head(options_.values, cell, (head - config.n_heads - config.n_kv_heads) * dim, dim, x);
@@ -128,10 +128,17 @@ class HeadsOp final : public CpuOp {
     for (int64_t i = 0; i < config.head_dim; ++i) x[i] += values[i];
   }
 
-  void normalize(const ggml_tensor* weight, float* x) const {
-    if (weight == nullptr) return;
+  // A query's or key's head: its norm and its rotation.
+  void place(const Norm& norm, const float* table, float* x) const {
     const ModelConfig& config = *options_.config;
-    kernels_.rms_norm(x, static_cast<const float*>(weight->data), config.norm_eps, config.head_dim, x);
+    const auto normalize = [&] { apply_norm(kernels_, norm, config.norm_eps, config.head_dim, x, x); };
+    if (config.head_norms == HeadNorms::kEach) normalize();
+    rotate(options_.rope_layout, options_.n_rope_dims, table, x);
+    if (config.head_norms == HeadNorms::kEachRotated) normalize();
+  }
+
+  static float temperature(const ggml_tensor* temperatures, int64_t row) {
+    return temperatures == nullptr ? 1.0f : static_cast<const float*>(temperatures->data)[row];
   }
 
   const KernelSet& kernels_;

@@ -114,11 +114,11 @@ class GatherOp final : public CpuOp {
 class ExpertGatedOp final : public CpuOp {
  public:
   ExpertGatedOp(const KernelSet& kernels, GateActivation activation, const ExpertGroups::Shape& shape,
-                const ProductPart& gate, const ProductPart& up)
+                std::vector<ProductPart> parts)
       : kernels_(kernels),
         shape_(shape),
-        n_ff_(gate.linear.packed->n_out / shape.n_experts),
-        blocks_(kernels, activation, gate, up) {}
+        n_ff_(parts.front().linear.packed->n_out / shape.n_experts),
+        blocks_(kernels, activation, std::move(parts)) {}
 
   void run(ggml_tensor* dst, Worker worker) const override {
     const ActivationLayout layout{kernels_, n_ff_, dst->ne[1]};
@@ -291,9 +291,9 @@ std::unique_ptr<CpuOp> gather_op(const KernelSet& kernels, const ExpertGroups::S
 }
 
 std::unique_ptr<CpuOp> expert_gated_op(const KernelSet& kernels, GateActivation activation,
-                                       const ExpertGroups::Shape& shape, const ProductPart& gate,
-                                       const ProductPart& up) {
-  return std::make_unique<ExpertGatedOp>(kernels, activation, shape, gate, up);
+                                       const ExpertGroups::Shape& shape,
+                                       std::vector<ProductPart> parts) {
+  return std::make_unique<ExpertGatedOp>(kernels, activation, shape, std::move(parts));
 }
 
 std::unique_ptr<CpuOp> expert_product_op(const KernelSet& kernels, const ExpertGroups::Shape& shape,

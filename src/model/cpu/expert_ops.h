@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <vector>
 
 #include "model/config.h"
 #include "model/cpu/product_ops.h"
@@ -69,11 +70,10 @@ std::unique_ptr<CpuOp> route_op(const ExpertsConfig& config, const ggml_tensor* 
 std::unique_ptr<CpuOp> group_op(const ExpertGroups::Shape& shape);
 // The activations of slots; sources: those of rows, groups.
 std::unique_ptr<CpuOp> gather_op(const KernelSet& kernels, const ExpertGroups::Shape& shape, int64_t n);
-// Activations of activation(gate(x)) * up(x), of slots; the last source are the groups. A single row
+// Activations of slots (GatedBlocks); the last source are the groups. A single row
 // need not be gathered: its activations serve all groups.
 std::unique_ptr<CpuOp> expert_gated_op(const KernelSet& kernels, GateActivation activation,
-                                       const ExpertGroups::Shape& shape, const ProductPart& gate,
-                                       const ProductPart& up);
+                                       const ExpertGroups::Shape& shape, std::vector<ProductPart> parts);
 // F32 [n_out, slots]; the last source are the groups.
 std::unique_ptr<CpuOp> expert_product_op(const KernelSet& kernels, const ExpertGroups::Shape& shape,
                                          const ProductPart& part);

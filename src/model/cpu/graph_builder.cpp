@@ -10,6 +10,15 @@ std::vector<Linear> projections(const AttentionWeights& weights) {
   return {weights.qkv};
 }
 
+GateActivation gate_activation(Activation activation) {
+  switch (activation) {
+    case Activation::kSilu: return GateActivation::kSilu;
+    case Activation::kGelu: return GateActivation::kGelu;
+    case Activation::kReluSquared: return GateActivation::kReluSquared;
+  }
+  return GateActivation::kSilu;
+}
+
 class CpuProgram final : public PassProgram {
  public:
   CpuProgram(Device& device, CpuOps ops, ggml_cgraph* graph)
@@ -28,10 +37,9 @@ std::unique_ptr<PassProgram> CpuGraphBuilder::finish() {
   return std::make_unique<CpuProgram>(parts().device, std::move(ops_), parts().graph);
 }
 
-ggml_tensor* CpuGraphBuilder::activations(const ggml_tensor* norm_weight, ggml_tensor* states) {
+ggml_tensor* CpuGraphBuilder::activations(const Norm& norm, ggml_tensor* states) {
   const ActivationLayout layout{kernels_, states->ne[0], states->ne[1]};
-  return ops_.add(context(), norm_op(kernels_, norm_weight, config().norm_eps), layout.output(),
-                  {states});
+  return ops_.add(context(), norm_op(kernels_, norm, config().norm_eps), layout.output(), {states});
 }
 
 CpuGraphBuilder::Product CpuGraphBuilder::product_of(std::vector<Linear> linears, ggml_tensor* x) {
@@ -79,6 +87,10 @@ ggml_tensor* CpuGraphBuilder::rope_table(int layer) {
 ggml_tensor* CpuGraphBuilder::queries(int layer, ggml_tensor* states) {
   const AttentionWeights& weights = this->layer(layer).attention;
   ggml_tensor* projected = multiply(projections(weights), activations(weights.norm, states));
+  if (weights.q_norm.kind != NormKind::kNone && config().head_norms == HeadNorms::kTogether) {
+    projected = ops_.add(context(), norm_together_op(kernels_, config(), weights),
+                         {GGML_TYPE_F32, projected->ne[0], projected->ne[1]}, {projected});
+  }
   const RopeConfig& rope = config().rope_of(layer);
   const HeadsOptions heads{.config = &config(),
                            .weights = &weights,
@@ -86,9 +98,10 @@ ggml_tensor* CpuGraphBuilder::queries(int layer, ggml_tensor* states) {
                            .n_rope_dims = config().rotates(layer) ? rope.n_dims : 0,
                            .keys = parts().cache.keys(layer),
                            .values = parts().cache.values(layer)};
+  std::vector<ggml_tensor*> sources{projected, rope_table(layer), parts().inputs.cells};
+  if (parts().inputs.temperatures != nullptr) sources.push_back(parts().inputs.temperatures);
   return ops_.add(context(), heads_op(kernels_, heads),
-                  {GGML_TYPE_F32, config().n_embd_q(), states->ne[1]},
-                  {projected, rope_table(layer), parts().inputs.cells});
+                  {GGML_TYPE_F32, config().n_embd_q(), states->ne[1]}, std::move(sources));
 }
 
 // Few rows share the cells they read, a chunk of cells at a time; many are parted.
@@ -118,14 +131,12 @@ ggml_tensor* CpuGraphBuilder::gated(const MlpWeights& mlp, ggml_tensor* states) 
 }
 
 ggml_tensor* CpuGraphBuilder::gated_of(const MlpWeights& mlp, ggml_tensor* x) {
-  Product product = product_of({mlp.gate, mlp.up}, x);
-  const ActivationLayout layout{kernels_, mlp.gate.packed->n_out, x->ne[1]};
-  return ops_.add(context(), gated_op(kernels_, activation(), product.parts[0], product.parts[1]),
+  const bool has_gate = mlp.gate.weight != nullptr;
+  Product product = product_of(has_gate ? std::vector{mlp.gate, mlp.up} : std::vector{mlp.up}, x);
+  const ActivationLayout layout{kernels_, mlp.up.packed->n_out, x->ne[1]};
+  return ops_.add(context(),
+                  gated_op(kernels_, gate_activation(config().activation), std::move(product.parts)),
                   layout.output(), product.sources);
-}
-
-GateActivation CpuGraphBuilder::activation() const {
-  return config().activation == Activation::kGelu ? GateActivation::kGelu : GateActivation::kSilu;
 }
 
 ggml_tensor* CpuGraphBuilder::mixture(const MlpWeights& mlp, ggml_tensor* states) {
@@ -150,9 +161,10 @@ ggml_tensor* CpuGraphBuilder::mixture(const MlpWeights& mlp, ggml_tensor* states
   Product in = product_of({experts.gate, experts.up}, gathered);
   in.sources.push_back(groups);
   const ActivationLayout layout{kernels_, config().experts.n_ff, shape.most_slots()};
-  ggml_tensor* gated =
-      ops_.add(context(), expert_gated_op(kernels_, activation(), shape, in.parts[0], in.parts[1]),
-               layout.output(), std::move(in.sources));
+  ggml_tensor* gated = ops_.add(
+      context(),
+      expert_gated_op(kernels_, gate_activation(config().activation), shape, std::move(in.parts)),
+      layout.output(), std::move(in.sources));
   Product out = product_of({experts.down}, gated);
   out.sources.push_back(groups);
   ggml_tensor* made = ops_.add(context(), expert_product_op(kernels_, shape, out.parts[0]),
@@ -167,9 +179,9 @@ ggml_tensor* CpuGraphBuilder::mixture(const MlpWeights& mlp, ggml_tensor* states
                   std::move(sources));
 }
 
-ggml_tensor* CpuGraphBuilder::contribute(const Linear& linear, ggml_tensor* x,
-                                         const ggml_tensor* post_norm, ggml_tensor* states) {
-  if (post_norm == nullptr) return multiply({linear}, x, states);
+ggml_tensor* CpuGraphBuilder::contribute(const Linear& linear, ggml_tensor* x, const Norm& post_norm,
+                                         ggml_tensor* states) {
+  if (post_norm.kind == NormKind::kNone) return multiply({linear}, x, states);
   ggml_tensor* out = multiply({linear}, x);
   return ops_.add(context(), norm_add_op(kernels_, post_norm, config().norm_eps),
                   {GGML_TYPE_F32, out->ne[0], out->ne[1]}, {out, states});

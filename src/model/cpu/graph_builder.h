@@ -7,6 +7,7 @@
 
 #include "model/cpu/attention_ops.h"
 #include "model/cpu/expert_ops.h"
+#include "model/cpu/norm_ops.h"
 #include "model/cpu/op.h"
 #include "model/cpu/product_ops.h"
 #include "model/graph_builder.h"
@@ -22,7 +23,7 @@ class CpuGraphBuilder final : public GraphBuilder {
   ggml_tensor* queries(int layer, ggml_tensor* states) override;
   ggml_tensor* attend(int layer, ggml_tensor* queries) override;
   ggml_tensor* gated(const MlpWeights& mlp, ggml_tensor* states) override;
-  ggml_tensor* contribute(const Linear& linear, ggml_tensor* x, const ggml_tensor* post_norm,
+  ggml_tensor* contribute(const Linear& linear, ggml_tensor* x, const Norm& post_norm,
                           ggml_tensor* states) override;
   ggml_tensor* mixture(const MlpWeights& mlp, ggml_tensor* states) override;
   ggml_tensor* head(ggml_tensor* states) override;
@@ -31,7 +32,7 @@ class CpuGraphBuilder final : public GraphBuilder {
 
  private:
   // Activations: see ActivationLayout.
-  ggml_tensor* activations(const ggml_tensor* norm_weight, ggml_tensor* states);
+  ggml_tensor* activations(const Norm& norm, ggml_tensor* states);
   // The parts of a product that reads activations of n numbers, and its sources, to
   // which rows for ggml's dot products are added as needed.
   struct Product {
@@ -43,7 +44,6 @@ class CpuGraphBuilder final : public GraphBuilder {
   // Their outputs one after another, F32, with `residual` added if there is one.
   ggml_tensor* multiply(std::vector<Linear> linears, ggml_tensor* x, ggml_tensor* residual = nullptr);
   ggml_tensor* gated_of(const MlpWeights& mlp, ggml_tensor* x);
-  GateActivation activation() const;
   ggml_tensor* rope_table(int layer);
 
   const KernelSet& kernels_;

@@ -15,28 +15,6 @@ const float* data_of(const ggml_tensor* vector) {
   return vector == nullptr ? nullptr : static_cast<const float*>(vector->data);
 }
 
-class NormOp final : public CpuOp {
- public:
-  NormOp(const KernelSet& kernels, const ggml_tensor* weight, float eps)
-      : kernels_(kernels), weight_(weight), eps_(eps) {}
-
-  void run(ggml_tensor* dst, Worker worker) const override {
-    const ggml_tensor* states = dst->src[0];
-    const ActivationLayout layout{kernels_, states->ne[0], states->ne[1]};
-    const auto [first, end] = layout.rows_of(share_of(worker, layout.n_bundles()));
-    for (int64_t row = first; row < end; ++row) {
-      kernels_.rms_norm(row_of<float>(states, row), data_of(weight_), eps_, layout.n,
-                        layout.floats(dst, row));
-      layout.quantize(dst, row, 0, layout.n);
-    }
-  }
-
- private:
-  const KernelSet& kernels_;
-  const ggml_tensor* weight_;
-  float eps_;
-};
-
 class ConvertOp final : public CpuOp {
  public:
   ConvertOp(ActivationLayout layout, ggml_type type) : layout_(layout), type_(type) {}
@@ -52,27 +30,6 @@ class ConvertOp final : public CpuOp {
  private:
   ActivationLayout layout_;
   ggml_type type_;
-};
-
-class NormAddOp final : public CpuOp {
- public:
-  NormAddOp(const KernelSet& kernels, const ggml_tensor* weight, float eps)
-      : kernels_(kernels), weight_(weight), eps_(eps) {}
-
-  void run(ggml_tensor* dst, Worker worker) const override {
-    const auto [first, end] = share_of(worker, dst->ne[1]);
-    for (int64_t row = first; row < end; ++row) {
-      float* y = row_of<float>(dst, row);
-      const float* residual = row_of<float>(dst->src[1], row);
-      kernels_.rms_norm(row_of<float>(dst->src[0], row), data_of(weight_), eps_, dst->ne[0], y);
-      for (int64_t i = 0; i < dst->ne[0]; ++i) y[i] += residual[i];
-    }
-  }
-
- private:
-  const KernelSet& kernels_;
-  const ggml_tensor* weight_;
-  float eps_;
 };
 
 class CopyRowsOp final : public CpuOp {
@@ -155,9 +112,10 @@ class ProductOp final : public CpuOp {
 
 class GatedOp final : public CpuOp {
  public:
-  GatedOp(const KernelSet& kernels, GateActivation activation, const ProductPart& gate,
-          const ProductPart& up)
-      : kernels_(kernels), n_out_(gate.linear.packed->n_out), blocks_(kernels, activation, gate, up) {}
+  GatedOp(const KernelSet& kernels, GateActivation activation, std::vector<ProductPart> parts)
+      : kernels_(kernels),
+        n_out_(parts.front().linear.packed->n_out),
+        blocks_(kernels, activation, std::move(parts)) {}
 
   void run(ggml_tensor* dst, Worker worker) const override {
     // Whole blocks per worker, so that it can quantise what it made.
@@ -211,9 +169,10 @@ constexpr int64_t kGatedOutputs = 4 * kActivationBlock;
 
 }  // namespace
 
-GatedBlocks::GatedBlocks(const KernelSet& kernels, GateActivation activation, ProductPart gate,
-                         ProductPart up)
-    : kernels_(kernels), activation_(activation), gate_(std::move(gate)), up_(std::move(up)) {
+GatedBlocks::GatedBlocks(const KernelSet& kernels, GateActivation activation,
+                         std::vector<ProductPart> parts)
+    : kernels_(kernels), activation_(activation), parts_(std::move(parts)) {
+  CHECK(parts_.size() == 1 || parts_.size() == 2);
   CHECK(kActivationBlock % kernels.lanes == 0 && kGatedRows % kernels.rows_together == 0);
 }
 
@@ -241,26 +200,20 @@ void GatedBlocks::compute_few(ggml_tensor* dst, const ActivationLayout& layout, 
                     operand_of(kernels_, product, dst, from), y, kGatedOutputs);
     for (int64_t r = 0; r < n_rows; ++r) scale_and_bias(product.linear, all, y + r * kGatedOutputs);
   };
-  project(gate_, gates.data());
-  project(up_, ups.data());
+  const bool has_ups = parts_.size() == 2;
+  project(parts_[0], gates.data());
+  if (has_ups) project(parts_[1], ups.data());
   for (int64_t r = 0; r < n_rows; ++r) {
     const int64_t row = first_row + r;
-    kernels_.gate(activation_, gates.data() + r * kGatedOutputs, ups.data() + r * kGatedOutputs, n,
+    kernels_.gate(activation_, gates.data() + r * kGatedOutputs,
+                  has_ups ? ups.data() + r * kGatedOutputs : nullptr, n,
                   layout.floats(dst, row) + outputs.first);
     layout.quantize(dst, row, outputs.first, n);
   }
 }
 
-std::unique_ptr<CpuOp> norm_op(const KernelSet& kernels, const ggml_tensor* weight, float eps) {
-  return std::make_unique<NormOp>(kernels, weight, eps);
-}
-
 std::unique_ptr<CpuOp> convert_op(ActivationLayout layout, ggml_type type) {
   return std::make_unique<ConvertOp>(layout, type);
-}
-
-std::unique_ptr<CpuOp> norm_add_op(const KernelSet& kernels, const ggml_tensor* weight, float eps) {
-  return std::make_unique<NormAddOp>(kernels, weight, eps);
 }
 
 std::unique_ptr<CpuOp> copy_rows_op() {
@@ -277,8 +230,8 @@ std::unique_ptr<CpuOp> product_op(const KernelSet& kernels, std::vector<ProductP
 }
 
 std::unique_ptr<CpuOp> gated_op(const KernelSet& kernels, GateActivation activation,
-                                const ProductPart& gate, const ProductPart& up) {
-  return std::make_unique<GatedOp>(kernels, activation, gate, up);
+                                std::vector<ProductPart> parts) {
+  return std::make_unique<GatedOp>(kernels, activation, std::move(parts));
 }
 
 }  // namespace forerun

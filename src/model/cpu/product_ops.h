@@ -1,4 +1,4 @@
-// Products with weights, and the norms and activations between them, as graph nodes.
+// Products with weights, and the activations between them, as graph nodes.
 //
 // Each computes every row by itself, in an order that the number of rows and threads
 // has no part in; see kernels.h.
@@ -14,14 +14,8 @@
 
 namespace forerun {
 
-// Activations from states [n, n_rows], normed if there is a weight.
-std::unique_ptr<CpuOp> norm_op(const KernelSet& kernels, const ggml_tensor* weight, float eps);
-
 // Rows of activations as ggml's dot products want them: for types without a format.
 std::unique_ptr<CpuOp> convert_op(ActivationLayout layout, ggml_type type);
-
-// norm(x) * weight + residual; sources: x, residual.
-std::unique_ptr<CpuOp> norm_add_op(const KernelSet& kernels, const ggml_tensor* weight, float eps);
 
 // Rows of a source; which of them, I32, is the second source, if there is one.
 std::unique_ptr<CpuOp> copy_rows_op();
@@ -42,10 +36,10 @@ OperandRows operand_of(const KernelSet& kernels, const ProductPart& part, const 
 // Scale and bias of outputs [first, end) of one row; y points at the first of them.
 void scale_and_bias(const Linear& linear, Range outputs, float* y);
 
-// activation(gate(x)) * up(x): what computes some outputs of some rows.
+// activation(first(x)) * second(x), the second if there are two parts: some outputs of some rows.
 class GatedBlocks {
  public:
-  GatedBlocks(const KernelSet& kernels, GateActivation activation, ProductPart gate, ProductPart up);
+  GatedBlocks(const KernelSet& kernels, GateActivation activation, std::vector<ProductPart> parts);
 
   // Outputs of an MLP, from a whole block on, of the rows that `from` are; they become those from
   // `first_row` on of dst. `first_out`: where the MLP's outputs begin among those of the matrices.
@@ -62,8 +56,7 @@ class GatedBlocks {
 
   const KernelSet& kernels_;
   GateActivation activation_;
-  ProductPart gate_;
-  ProductPart up_;
+  std::vector<ProductPart> parts_;
 };
 
 // The outputs of all parts one after another. The last source is a residual to add, if
@@ -71,8 +64,8 @@ class GatedBlocks {
 std::unique_ptr<CpuOp> product_op(const KernelSet& kernels, std::vector<ProductPart> parts,
                                   bool adds_residual);
 
-// Activations of activation(gate(x)) * up(x).
+// Activations of them (GatedBlocks).
 std::unique_ptr<CpuOp> gated_op(const KernelSet& kernels, GateActivation activation,
-                                const ProductPart& gate, const ProductPart& up);
+                                std::vector<ProductPart> parts);
 
 }  // namespace forerun

@@ -129,7 +129,7 @@ ggml_tensor* CudaGraphBuilder::add_operand(const OperandPlace& place, int n_rows
 }
 
 // Where something is added the node has the sum first, then the operand.
-ggml_tensor* CudaGraphBuilder::activations(const ggml_tensor* norm, ggml_tensor* tensor,
+ggml_tensor* CudaGraphBuilder::activations(const Norm& norm, ggml_tensor* tensor,
                                            const std::vector<Linear>& readers) {
   const States states = states_of(tensor);
   const int n_rows = n_rows_of(tensor);
@@ -137,8 +137,9 @@ ggml_tensor* CudaGraphBuilder::activations(const ggml_tensor* norm, ggml_tensor*
   const size_t sum_bytes =
       states.added ? static_cast<size_t>(n_rows) * static_cast<size_t>(shape.n) * sizeof(float) : 0;
   const OperandPlace place{.start = GGML_PAD(sum_bytes, kAlignment), .n_inputs = n_inputs_for(readers)};
-  const auto launch = [=, eps = config().norm_eps](ggml_tensor* dst, cudaStream_t stream) {
-    add_norm(floats_of(states.base), states.segment(), floats_of(norm), eps, shape, output_of(dst),
+  const auto launch = [=, weight = norm.weight, eps = config().norm_eps](ggml_tensor* dst,
+                                                                         cudaStream_t stream) {
+    add_norm(floats_of(states.base), states.segment(), floats_of(weight), eps, shape, output_of(dst),
              place.in(dst), stream);
   };
   ggml_tensor* node = add_operand(place, n_rows, states.sources(), launch);
@@ -146,19 +147,19 @@ ggml_tensor* CudaGraphBuilder::activations(const ggml_tensor* norm, ggml_tensor*
   return node;
 }
 
-ggml_tensor* CudaGraphBuilder::contribute(const Linear& linear, ggml_tensor* x,
-                                          const ggml_tensor* post_norm, ggml_tensor* states) {
+ggml_tensor* CudaGraphBuilder::contribute(const Linear& linear, ggml_tensor* x, const Norm& post_norm,
+                                          ggml_tensor* states) {
   const Output output = multiply({linear}, x).front();
   const States before = states_of(states);
   ggml_tensor* base = before.added ? copy_rows(states, nullptr) : before.base;
-  if (post_norm == nullptr) {
+  if (post_norm.kind == NormKind::kNone) {
     states_[output.product] = {.base = base, .added = output};
     return output.product;
   }
   const RowsShape shape{.n_rows = n_rows_of(states), .n = config().n_embd};
-  const auto launch = [=, eps = config().norm_eps](ggml_tensor* dst, cudaStream_t stream) {
-    norm_add(floats_of(base), output.segment(), floats_of(post_norm), eps, shape, output_of(dst),
-             stream);
+  const auto launch = [=, weight = post_norm.weight, eps = config().norm_eps](ggml_tensor* dst,
+                                                                              cudaStream_t stream) {
+    norm_add(floats_of(base), output.segment(), floats_of(weight), eps, shape, output_of(dst), stream);
   };
   return ops_.add(context(), {GGML_TYPE_F32, shape.n, shape.n_rows}, {base, output.product}, launch);
 }
@@ -313,8 +314,8 @@ ggml_tensor* CudaGraphBuilder::queries(int layer, ggml_tensor* states) {
                  .cache_row_bytes = static_cast<int64_t>(keys->nb[1]),
                  .q_out = nullptr};
   ggml_tensor *table = rope_table(layer), *cells = parts().inputs.cells;
-  const auto launch = [=, q_norm = weights.q_norm, k_norm = weights.k_norm](ggml_tensor* dst,
-                                                                            cudaStream_t stream) {
+  const auto launch = [=, q_norm = weights.q_norm.weight, k_norm = weights.k_norm.weight](
+                          ggml_tensor* dst, cudaStream_t stream) {
     HeadsWork placed = work;
     placed.q = outputs[0].segment();
     placed.k = outputs[1].segment();

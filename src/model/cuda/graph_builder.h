@@ -27,7 +27,7 @@ class CudaGraphBuilder final : public GraphBuilder {
   ggml_tensor* queries(int layer, ggml_tensor* states) override;
   ggml_tensor* attend(int layer, ggml_tensor* queries) override;
   ggml_tensor* gated(const MlpWeights& mlp, ggml_tensor* states) override;
-  ggml_tensor* contribute(const Linear& linear, ggml_tensor* x, const ggml_tensor* post_norm,
+  ggml_tensor* contribute(const Linear& linear, ggml_tensor* x, const Norm& post_norm,
                           ggml_tensor* states) override;
   ggml_tensor* mixture(const MlpWeights& /*mlp*/, ggml_tensor* /*states*/) override {
     CHECK(false);  // ggml's operations serve those (Model::serving_gpu_kernels)
@@ -66,8 +66,7 @@ class CudaGraphBuilder final : public GraphBuilder {
   };
 
   // Adds up the states and norms them, as the operand of products with these.
-  ggml_tensor* activations(const ggml_tensor* norm, ggml_tensor* states,
-                           const std::vector<Linear>& readers);
+  ggml_tensor* activations(const Norm& norm, ggml_tensor* states, const std::vector<Linear>& readers);
   // Their products, those together whose matrices lie together.
   std::vector<Output> multiply(const std::vector<Linear>& linears, ggml_tensor* operand);
   // A node that has an operand of products, and no more behind it.

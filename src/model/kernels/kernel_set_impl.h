@@ -24,6 +24,7 @@ const KernelSet& kernel_set() {
       .activation_bytes = sizeof(RowsBlock),
       .formats = kFormats,
       .rms_norm = rms_norm,
+      .layer_norm = layer_norm,
       .quantize = quantize<RowsBlock>,
       .gate = gate,
       .attend = attend,

@@ -82,7 +82,14 @@ struct WeightFormat {
   void (*multiply)(const ProductArgs& args);
 };
 
-enum class GateActivation { kSilu, kGelu };
+enum class GateActivation { kSilu, kGelu, kReluSquared };
+
+// What a norm multiplies with and adds; nullptr: nothing.
+struct LayerNormArgs {
+  const float* weight;
+  const float* bias;
+  float eps;
+};
 
 // Cells of a KV cache as attention reads them: `row_bytes` apart, each with all heads of
 // keys (or values) one after another.
@@ -145,10 +152,12 @@ struct KernelSet {
 
   // y = x / rms(x) * weight over n floats; weight may be nullptr (no factor).
   void (*rms_norm)(const float* x, const float* weight, float eps, int64_t n, float* y);
+  // y = (x - mean(x)) / deviation(x) * weight + bias over n floats. Same bits on every instruction set.
+  void (*layer_norm)(const LayerNormArgs& args, const float* x, int64_t n, float* y);
   // Rounds n numbers, a multiple of 32, of row `place` of a bundle. Of the blocks it writes
   // nothing but what is that row's.
   void (*quantize)(const float* x, int64_t n, int place, std::byte* blocks);
-  // y = activation(gate) * up
+  // y = activation(gate) * up; up may be nullptr (no factor).
   void (*gate)(GateActivation activation, const float* gate, const float* up, int64_t n, float* y);
 
   // Attends to chunks [first_chunk, end_chunk) of positions, merging them in order. A row

@@ -62,6 +62,54 @@ inline void rms_norm(const float* x, const float* weight, float eps, int64_t n, 
   store_tail(y + i, v, n - i);
 }
 
+// The sum of term(x[i]) over n numbers, in the same order on every instruction set: number i is added to
+// sum i % kSums, and the sums are added in pairs. What is beyond the numbers adds nothing.
+template <typename Term>
+inline float sum_in_order(const float* x, int64_t n, Term term) {
+  constexpr int kSums = 32;
+  static_assert(kSums % kLanes == 0);
+  Floats sums[kSums / kLanes];
+  for (Floats& sum : sums) sum = broadcast(0.0f);
+  int64_t i = 0;
+  for (; i + kSums <= n; i += kSums) {
+    for (int s = 0; s < kSums / kLanes; ++s) sums[s] = add(sums[s], term(load(x + i + s * kLanes)));
+  }
+  float all[kSums];
+  for (int s = 0; s < kSums / kLanes; ++s) store(all + s * kLanes, sums[s]);
+  for (int64_t first = i; i < n; i += kLanes) {
+    float rest[kLanes];
+    const int64_t n_rest = n - i < kLanes ? n - i : kLanes;
+    store(rest, term(load_tail(x + i, n_rest)));
+    for (int64_t k = 0; k < n_rest; ++k) all[i - first + k] += rest[k];
+  }
+  for (int half = kSums / 2; half > 0; half /= 2) {
+    for (int s = 0; s < half; ++s) all[s] += all[s + half];
+  }
+  return all[0];
+}
+
+inline void layer_norm(const LayerNormArgs& args, const float* x, int64_t n, float* y) {
+  const auto count = static_cast<float>(n);
+  const Floats mean = broadcast(sum_in_order(x, n, [](Floats v) { return v; }) / count);
+  const auto square = [&](Floats v) { return mul(sub(v, mean), sub(v, mean)); };
+  const float variance = sum_in_order(x, n, square) / count;
+  const Floats factor = broadcast(1.0f / sqrtf(variance + args.eps));
+  for (int64_t i = 0; i < n; i += kLanes) {
+    const int64_t n_here = n - i < kLanes ? n - i : kLanes;
+    const auto part = [&](const float* p) {
+      return n_here == kLanes ? load(p + i) : load_tail(p + i, n_here);
+    };
+    Floats v = mul(sub(part(x), mean), factor);
+    if (args.weight != nullptr) v = mul(v, part(args.weight));
+    if (args.bias != nullptr) v = add(v, part(args.bias));
+    if (n_here == kLanes) {
+      store(y + i, v);
+    } else {
+      store_tail(y + i, v, n_here);
+    }
+  }
+}
+
 // The integers of ggml's Q8_0 as its x86 code computes them: the largest becomes +-127,
 // the others are rounded to nearest, ties to even. (Its ARM code multiplies with the
 // reciprocal of the rounded scale instead, and now and then differs by 1.)
@@ -128,19 +176,30 @@ inline Floats gelu(Floats x) {
   return div(x, add(one, exp(minus_2y)));
 }
 
+// The square of what is positive. The order of the arguments keeps NaNs.
+inline Floats relu_squared(Floats x) {
+  const Floats positive = max(broadcast(0.0f), x);
+  return mul(positive, positive);
+}
+
 template <typename Activation>
 inline void gate_with(Activation activation, const float* gate, const float* up, int64_t n, float* y) {
   int64_t i = 0;
-  for (; i + kLanes <= n; i += kLanes) store(y + i, mul(activation(load(gate + i)), load(up + i)));
+  for (; i + kLanes <= n; i += kLanes) {
+    const Floats opened = activation(load(gate + i));
+    store(y + i, up == nullptr ? opened : mul(opened, load(up + i)));
+  }
   if (i == n) return;
-  const Floats product = mul(activation(load_tail(gate + i, n - i)), load_tail(up + i, n - i));
-  store_tail(y + i, product, n - i);
+  const Floats opened = activation(load_tail(gate + i, n - i));
+  store_tail(y + i, up == nullptr ? opened : mul(opened, load_tail(up + i, n - i)), n - i);
 }
 
 inline void gate(GateActivation activation, const float* gate, const float* up, int64_t n, float* y) {
   switch (activation) {
     case GateActivation::kSilu: return gate_with([](Floats x) { return silu(x); }, gate, up, n, y);
     case GateActivation::kGelu: return gate_with([](Floats x) { return gelu(x); }, gate, up, n, y);
+    case GateActivation::kReluSquared:
+      return gate_with([](Floats x) { return relu_squared(x); }, gate, up, n, y);
   }
 }
 

@@ -17,6 +17,9 @@
 namespace forerun {
 namespace {
 
+constexpr GateActivation kGateActivations[] = {GateActivation::kSilu, GateActivation::kGelu,
+                                               GateActivation::kReluSquared};
+
 class RowsTest : public testing::TestWithParam<const KernelSet*> {
  protected:
   const KernelSet& kernels() const { return *GetParam(); }
@@ -75,6 +78,49 @@ TEST_P(RowsTest, RmsNormWorksInPlace) {
   kernels().rms_norm(x.data(), weight.data(), 1e-6f, 100, y.data());
   kernels().rms_norm(x.data(), weight.data(), 1e-6f, 100, x.data());
   EXPECT_EQ(x, y);
+}
+
+TEST_P(RowsTest, LayerNormIsNearTheExactValue) {
+  for (const int64_t n : {1, 7, 8, 31, 32, 33, 63, 576, 1000, 8192}) {
+    for (const bool weighted : {false, true}) {
+      std::vector<float> x = random(n, 3.0f);
+      for (float& v : x) v += 5.0f;  // a mean that shows
+      const std::vector<float> weight = random(n), bias = random(n);
+      const float eps = 1e-5f;
+      std::vector<float> y(n);
+      kernels().layer_norm({.weight = weighted ? weight.data() : nullptr,
+                            .bias = weighted ? bias.data() : nullptr,
+                            .eps = eps},
+                           x.data(), n, y.data());
+      double mean = 0.0, squares = 0.0;
+      for (const float v : x) mean += v / static_cast<double>(n);
+      for (const float v : x) squares += (v - mean) * (v - mean);
+      const double factor = 1.0 / std::sqrt(squares / static_cast<double>(n) + eps);
+      for (int64_t i = 0; i < n; ++i) {
+        const double exact = (x[i] - mean) * factor * (weighted ? weight[i] : 1.0);
+        const double moved = exact + (weighted ? bias[i] : 0.0);
+        // The mean is rounded; of a single number nothing but that is left.
+        const double bound = 3e-6 * (std::abs(exact) + std::abs(weighted ? weight[i] : 1.0));
+        ASSERT_NEAR(y[i], moved, bound + 1e-7 * std::abs(moved)) << "element " << i << " of " << n;
+      }
+    }
+  }
+}
+
+TEST_P(RowsTest, LayerNormIsTheSameBitsInEverySetAndInPlace) {
+  const KernelSet& portable = *available_kernels().back();
+  for (int64_t n = 1; n <= 200; ++n) {
+    std::vector<float> x = random(n, 3.0f);
+    const std::vector<float> weight = random(n), bias = random(n);
+    const LayerNormArgs args{.weight = weight.data(), .bias = bias.data(), .eps = 1e-6f};
+    std::vector<float> expected(n);
+    portable.layer_norm(args, x.data(), n, expected.data());
+    kernels().layer_norm(args, x.data(), n, x.data());
+    for (int64_t i = 0; i < n; ++i) {
+      ASSERT_EQ(std::bit_cast<uint32_t>(x[i]), std::bit_cast<uint32_t>(expected[i]))
+          << "element " << i << " of " << n;
+    }
+  }
 }
 
 // The definition, in scalar code.
@@ -234,6 +280,26 @@ TEST_P(RowsTest, GeluIsNearTheExactValue) {
   }
 }
 
+TEST_P(RowsTest, SquaresWhatIsPositive) {
+  const std::vector<float> gate = {0.0f, -0.0f, 3.0f, -3.0f, 0.1f, -kInf, 1e30f, kInf, kNan, -1e-40f};
+  const std::vector<float> y =
+      gated(GateActivation::kReluSquared, gate, std::vector<float>(gate.size(), 1.0f));
+  const std::vector<float> expected = {0.0f, 0.0f, 9.0f, 0.0f, 0.1f * 0.1f, 0.0f, kInf, kInf};
+  for (size_t i = 0; i < expected.size(); ++i) EXPECT_EQ(y[i], expected[i]) << gate[i];
+  EXPECT_TRUE(std::isnan(y[8]));
+  EXPECT_EQ(y[9], 0.0f);
+}
+
+// Without a factor a gate is what it is with factors of 1.
+TEST_P(RowsTest, GatesNeedNoFactors) {
+  const std::vector<float> gate = random(67, 3.0f), ones(67, 1.0f);
+  for (const GateActivation activation : kGateActivations) {
+    std::vector<float> y(67);
+    kernels().gate(activation, gate.data(), nullptr, 67, y.data());
+    EXPECT_EQ(y, gated(activation, gate, ones));
+  }
+}
+
 TEST_P(RowsTest, GatesAreExactAtTheirEnds) {
   const std::vector<float> gate = {0.0f, -0.0f, 1e4f, -1e4f, 3e38f, -3e38f, kNan};
   const std::vector<float> up(gate.size(), 1.0f);
@@ -252,7 +318,7 @@ TEST_P(RowsTest, GatesAreExactAtTheirEnds) {
 // An element's bits do not depend on the length of the row or on its place in it.
 TEST_P(RowsTest, GatesAreTheSameBitsAnywhere) {
   const std::vector<float> gate = random(67, 3.0f), up = random(67);
-  for (const GateActivation activation : {GateActivation::kSilu, GateActivation::kGelu}) {
+  for (const GateActivation activation : kGateActivations) {
     const std::vector<float> whole = gated(activation, gate, up);
     for (int64_t n = 1; n <= 67; ++n) {
       const int64_t begin = 67 - n;

@@ -1,0 +1,46 @@
+// OLMo 2 and 3: norms behind blocks instead of before them, and of all queries and all keys of a token
+// at once. In OLMo 3 three of four layers have a sliding window, and rotate without YaRN.
+#include "model/arch/architecture.h"
+#include "model/arch/families.h"
+
+namespace forerun {
+namespace {
+
+class Olmo2Architecture final : public Architecture {
+ public:
+  static constexpr int kWindowPeriod = 4;
+
+  std::string_view name() const override { return "olmo2"; }
+
+  ModelConfig config(const GgufMetadata& metadata) const override {
+    ModelConfig config = read_config(metadata, RopeLayout::kHalves);
+    const ConfigReader reader(metadata, config.architecture);
+    config.has_block_norms = false;
+    config.head_norms = HeadNorms::kTogether;
+    if (metadata.get_int(reader.key("attention.sliding_window")).value_or(0) > 0) {
+      config.window = reader.get_count("attention.sliding_window");
+      config.layer_is_windowed = read_window_pattern(reader, config.n_layers, kWindowPeriod);
+      config.window_rope = {.layout = config.rope.layout,
+                            .n_dims = config.rope.n_dims,
+                            .n_ctx_original = config.rope.n_ctx_original,
+                            .freq_base = config.rope.freq_base};
+    }
+    return config;
+  }
+
+  LayerWeights declare_layer(WeightLoader& loader, const ModelConfig& config, int layer) const override {
+    LayerWeights weights = Architecture::declare_layer(loader, config, layer);
+    declare_head_norms(loader, config, layer, weights.attention);
+    declare_post_norms(loader, config, layer, weights);
+    return weights;
+  }
+};
+
+}  // namespace
+
+const Architecture& olmo2_architecture() {
+  static const Olmo2Architecture architecture;
+  return architecture;
+}
+
+}  // namespace forerun

@@ -1,0 +1,30 @@
+// Norms, as graph nodes.
+//
+// Each computes every row by itself; see kernels.h.
+#pragma once
+
+#include <memory>
+
+#include "model/config.h"
+#include "model/cpu/op.h"
+#include "model/kernels/kernels.h"
+#include "model/weights.h"
+
+namespace forerun {
+
+// y = norm(x) over n numbers; y may be x.
+void apply_norm(const KernelSet& kernels, const Norm& norm, float eps, int64_t n, const float* x,
+                float* y);
+
+// Activations (ActivationLayout) from states [n, n_rows], normed if there is a norm.
+std::unique_ptr<CpuOp> norm_op(const KernelSet& kernels, const Norm& norm, float eps);
+
+// norm(x) + residual; sources: x, residual.
+std::unique_ptr<CpuOp> norm_add_op(const KernelSet& kernels, const Norm& norm, float eps);
+
+// Projections [n_embd_q + 2 n_embd_kv, n_rows] with a row's queries normed together, and its keys. What
+// is named outlives the node.
+std::unique_ptr<CpuOp> norm_together_op(const KernelSet& kernels, const ModelConfig& config,
+                                        const AttentionWeights& weights);
+
+}  // namespace forerun
