@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from . import by_domain, deep, foreign, gguf_copy, llama_states, shaped, texts_by_domain, tiny, vocabulary, wide
+from . import by_domain, deep, experts, foreign, gguf_copy, llama_states, shaped, texts_by_domain, tiny, vocabulary, wide
 from .archives import downloads
 from .cache import Stamp, models_dir, scratch_dir
 from .errors import SetupError
@@ -48,7 +48,7 @@ def catalog(options: Options = Options()) -> dict[str, Model]:
     models += [_foreign(spec) for spec in foreign.FOREIGN]
     models += [_requantised(f"tiny-llama-{t.lower()}", TYPE_BASE.name, t) for t in WEIGHT_TYPES]
     models += [_requantised(f"tiny-mixtral-{t.lower()}", MIXTURE_BASE.name, t) for t in MIXTURE_TYPES]
-    models += [_requantised("smollm2-q8", "smollm2", "Q8_0"), _deep(options), _wide(options)]
+    models += [_requantised("smollm2-q8", "smollm2", "Q8_0"), _deep(options), _experts(options), _wide(options)]
     models.append(_by_domain(options))
     models += [_shaped(spec) for spec in shaped.shaped_specs()]
     return {model.name: model for model in models}
@@ -128,6 +128,15 @@ def _deep(options: Options) -> Model:
     recipe = _recipe(downloads()["models"]["smollm2"]["sha256"], options.seed, code=(deep, gguf_copy))
     about = f"smollm2 with redundant layers, seed {options.seed}"
     return Model("smollm2-deep", about, recipe, make, ("smollm2-deep.gguf",), ("smollm2",))
+
+
+def _experts(options: Options) -> Model:
+    def make(path: Path) -> None:
+        experts.make_experts(models_dir() / "smollm2.gguf", path, options.seed)
+
+    recipe = _recipe(downloads()["models"]["smollm2"]["sha256"], options.seed, code=(experts, gguf_copy))
+    about = f"smollm2 as a mixture of experts, seed {options.seed}"
+    return Model("smollm2-experts", about, recipe, make, ("smollm2-experts.gguf",), ("smollm2",))
 
 
 def _wide(options: Options) -> Model:
