@@ -7,6 +7,7 @@
 #   make test-emulated  the kernels' tests as the other architecture has them (ARM64, x86-64)
 #   make test-page  the page of `forerun serve`, in Chromium
 #   make check-serve  a real server: clients of OpenAI and Anthropic, docs/openapi.yaml, all that can go wrong
+#   make check-templates  published chat templates: what they render here and in transformers (TEMPLATES=DIR: more)
 #   make soak MINUTES=60  the same under full load: its memory, and that nobody's text depends on others
 #   make conformance MODEL=FILE  llama.cpp's tests of its server, against ours (stories260K.gguf)
 #   make install the program and the library (PREFIX=/usr/local; examples/ uses it)
@@ -26,7 +27,7 @@ demo_prompt := Explain in two sentences why the sky is blue.
 
 # Steps depend on each other in ways make cannot see; the compilers run in parallel.
 .NOTPARALLEL:
-.PHONY: build setup demo install test test-emulated test-page check-serve soak conformance results-quick models format clean
+.PHONY: build setup demo install test test-emulated test-page check-serve check-templates soak conformance results-quick models format clean
 .DEFAULT_GOAL := build
 export FORERUN_LLAMA_CPP
 export FORERUN_REQUANTIZE := $(CURDIR)/$(folder)/bin/forerun-requantize
@@ -70,6 +71,10 @@ test-page: build
 check-serve: build
 	@$(models) fetch smollm2
 	@FORERUN_PROGRAM=$(CURDIR)/$(folder)/bin/forerun scripts/serve_checks/run.sh
+
+check-templates: build
+	@$(models) fetch smollm2
+	@FORERUN_PROGRAM=$(CURDIR)/$(folder)/bin/forerun scripts/template_checks/run.sh $(TEMPLATES)
 
 soak: build
 	@$(models) fetch smollm2

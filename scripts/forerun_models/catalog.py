@@ -11,7 +11,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from . import by_domain, deep, experts, foreign, gguf_copy, llama_states, shaped, texts_by_domain, tiny, vocabulary, wide
+from . import (
+    by_domain, deep, experts, foreign, gguf_copy, llama_states, shaped, texts_by_domain, tiny, vocabulary, vocabulary_kinds, wide,
+)  # fmt: skip
 from .archives import downloads
 from .cache import Stamp, models_dir, scratch_dir
 from .errors import SetupError
@@ -99,7 +101,7 @@ def _tiny(spec) -> Model:
 
     names = tuple(p.name for p in tiny.part_paths(spec, Path(f"{spec.name}.gguf")))
     about = f"random {spec.arch} weights, {spec.weight_type}"
-    return Model(spec.name, about, _recipe(spec, code=(tiny, vocabulary)), make, names)
+    return Model(spec.name, about, _recipe(spec, code=(tiny, vocabulary, vocabulary_kinds)), make, names)
 
 
 def _foreign(spec) -> Model:

@@ -15,7 +15,7 @@ from pathlib import Path
 import gguf
 import numpy as np
 
-from . import vocabulary
+from . import vocabulary, vocabulary_kinds
 from .tiny_specs import Experts, TinySpec
 
 CONTEXT = 1024
@@ -55,6 +55,8 @@ def part_paths(spec: TinySpec, path: Path) -> list[Path]:
 
 
 def _vocabulary(spec: TinySpec) -> vocabulary.Vocabulary:
+    if spec.vocabulary:
+        return getattr(vocabulary_kinds, spec.vocabulary)()
     if spec.arch == "llama":
         return vocabulary.sentence_piece(spec.chat)
     return vocabulary.gemma() if spec.arch.startswith("gemma") else vocabulary.byte_pairs(spec.infill)

@@ -78,6 +78,7 @@ class TinySpec:
     score_softcap: float | None = None
     chat: bool = True
     infill: bool = False  # tokens that mark a gap in code, of byte-pair vocabularies
+    vocabulary: str = ""  # another kind than usual: a function of vocabulary_kinds.py
     n_parts: int = 1
     seed: int = 1
 
@@ -111,6 +112,10 @@ def _llama() -> list[TinySpec]:
         replace(small, name="tiny-llama-yarn", rope=Rope(scaling="yarn", factor=4.0, original_context=64)),
         replace(small, name="tiny-llama-rope3", rope=Rope(base=500000.0, llama3_factors=True)),
         replace(small, name="tiny-llama-split", n_parts=3, tied=False),
+        replace(small, name="tiny-llama-wordpiece", vocabulary="word_piece"),
+        replace(small, name="tiny-llama-unigram", vocabulary="unigram"),
+        replace(small, name="tiny-llama-rwkv", vocabulary="rwkv"),
+        replace(small, name="tiny-llama-plamo2", vocabulary="plamo2"),
     ]
     for i, size in enumerate(HEAD_SIZES):
         grouped = size == 512 or i % 2 == 0

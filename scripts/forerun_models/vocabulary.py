@@ -10,7 +10,7 @@ import gguf
 
 # Merges in order of priority, "_" standing for the space: enough for common English
 # words to become one token and for the rest to need several.
-_MERGES = """
+MERGES = """
 _ t|h e|i n|_ a|r e|o n|_t he|e r|_ s|a t|_ w|n d|_ o|_ c|_ b|i s|o r|e n|_ f|_ p|o u|in g|_ m|_ i|i t
 _ d|a l|a r|_t o|_a nd|_o f|e s|_ h|a n|o m|_ l|l e|_ in|i c|e d|_ n|_ e|_ g|_b e|_ y|_t h|_y ou|_f or
 _i s|_i t|_ on|_s t|_ re|_w h|_w it|_wit h|_th at|_c on|l l|s e|v e|a s|_w as|_a re|_a s|_p r|_pr o|c h|_th is
@@ -40,6 +40,7 @@ class Vocabulary:
     merges: list[str] = field(default_factory=list)
     ids: dict[str, int] = field(default_factory=dict)  # bos, eos, ... -> token
     flags: dict[str, bool] = field(default_factory=dict)
+    character_map: bytes = b""  # of Unigram: what becomes of characters first
     chat_template: str | None = None
 
     def add(self, text: str, type_: gguf.TokenType, score: float = 0.0) -> int:
@@ -64,6 +65,8 @@ class Vocabulary:
             writer.add_uint32(f"tokenizer.ggml.{key}_token_id", value)
         for key, flag in self.flags.items():
             writer.add_bool(f"tokenizer.ggml.{key}", flag)
+        if self.character_map:
+            writer.add_precompiled_charsmap(self.character_map)
         if self.chat_template:
             writer.add_chat_template(self.chat_template)
 
@@ -105,7 +108,7 @@ def byte_pairs(infill: bool = False) -> Vocabulary:
     letters = _byte_letters()
     for byte in range(256):
         v.add(letters[byte], gguf.TokenType.NORMAL)
-    for pair in _MERGES:
+    for pair in MERGES:
         left, right = (part.replace("_", letters[ord(" ")]) for part in pair.split(" "))
         v.merges.append(f"{left} {right}")
         v.add(left + right, gguf.TokenType.NORMAL)
@@ -124,7 +127,7 @@ def _add_pieces(v: Vocabulary) -> None:
     for byte in range(256):
         v.add(f"<0x{byte:02X}>", gguf.TokenType.BYTE)
     space = "\u2581"
-    for rank, pair in enumerate(_MERGES):
+    for rank, pair in enumerate(MERGES):
         v.add(pair.replace(" ", "").replace("_", space), gguf.TokenType.NORMAL, -1.0 - rank)
     for code in range(ord(" "), 127):
         v.add(chr(code).replace(" ", space), gguf.TokenType.NORMAL, -1000.0 - code)

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "chat.h"
+#include "chat/template_variables.h"
 #include "core/error.h"
 #include "json-schema-to-grammar.h"
 #include "text/chat_template.h"
@@ -16,8 +17,14 @@ namespace forerun {
 
 struct ChatFormat::Templates {
   common_chat_templates_ptr templates;
-  std::string source;
-  bool is_builtin = false;  // a name, of which libllama knows what it means
+  TemplateTraits traits;
+  // nullopt: a name, of which libllama knows what it means.
+  std::optional<ChatTemplate> rendering;
+
+  std::string render(const ChatRequest& request) const;
+  common_chat_params known_answers(const common_chat_templates_inputs& inputs) const;
+  common_chat_params answers(const ChatRequest& request, common_chat_templates_inputs inputs,
+                             const std::string& text) const;
 };
 
 namespace {
@@ -107,7 +114,7 @@ common_chat_templates_inputs inputs_of(const ChatRequest& request) {
   inputs.grammar = request.grammar;
   inputs.add_generation_prompt = request.adds_generation_prompt;
   if (request.continues_last_message) inputs.continue_final_message = COMMON_CHAT_CONTINUATION_AUTO;
-  inputs.enable_thinking = request.thinks;
+  inputs.enable_thinking = request.thinks.value_or(true);
   inputs.reasoning_format =
       request.separates_thoughts ? COMMON_REASONING_FORMAT_AUTO : COMMON_REASONING_FORMAT_NONE;
   inputs.chat_template_kwargs = request.arguments;
@@ -124,15 +131,66 @@ ChatFormat ChatFormat::from(const GgufMetadata& metadata) {
 
 ChatFormat ChatFormat::from_source(const std::string& source, const std::string& bos,
                                    const std::string& eos) {
+  auto templates = std::make_shared<Templates>();
+  templates->traits.source = source;
+  if (source != "chatml" && !is_builtin(source)) {
+    templates->rendering = ChatTemplate::from_source(source, {.bos = bos, .eos = eos});
+  }
   try {
-    auto templates = std::make_shared<Templates>();
     templates->templates = common_chat_templates_init(nullptr, source, bos, eos);
-    templates->source = common_chat_templates_source(templates->templates.get());
-    templates->is_builtin = is_builtin(source);
-    return ChatFormat(std::move(templates));
+    templates->traits.abilities = common_chat_templates_get_caps(templates->templates.get());
   } catch (const std::exception& error) {
     fail(ErrorCode::kUnsupported, "the chat template cannot be used: {}", error.what());
   }
+  if (source == "chatml") {
+    templates->traits.source = common_chat_templates_source(templates->templates.get());
+    templates->rendering = ChatTemplate::from_source(templates->traits.source, {.bos = bos, .eos = eos});
+  }
+  return ChatFormat(std::move(templates));
+}
+
+std::string ChatFormat::Templates::render(const ChatRequest& request) const {
+  std::optional<Error> first_error;
+  for (const std::string& variables : template_variables(request, traits)) {
+    try {
+      return rendering->render(variables);
+    } catch (const Error& error) {
+      if (!first_error) first_error = error;
+    }
+  }
+  throw *first_error;
+}
+
+// What llama.cpp knows of answers. Where it cannot read the template, all of an answer is content.
+common_chat_params ChatFormat::Templates::known_answers(
+    const common_chat_templates_inputs& inputs) const {
+  try {
+    return common_chat_templates_apply(templates.get(), inputs);
+  } catch (const std::exception&) {
+    const bool is_content = inputs.tools.empty() && inputs.json_schema.empty() &&
+                            inputs.continue_final_message == COMMON_CHAT_CONTINUATION_NONE;
+    if (!rendering || !is_content) throw;
+    common_chat_params params;
+    params.grammar = inputs.grammar;
+    return params;
+  }
+}
+
+// How answers to `text` look and are read. Where nobody said whether the model thinks, that depends on
+// what the template made of it: the end of the prompt shows.
+common_chat_params ChatFormat::Templates::answers(const ChatRequest& request,
+                                                  common_chat_templates_inputs inputs,
+                                                  const std::string& text) const {
+  common_chat_params params = known_answers(inputs);
+  const bool ends_with_prompt = inputs.add_generation_prompt && !request.continues_last_message;
+  if (!rendering || !ends_with_prompt || text.ends_with(params.generation_prompt)) return params;
+  if (!request.thinks) {
+    inputs.enable_thinking = !inputs.enable_thinking;
+    common_chat_params other = known_answers(inputs);
+    if (text.ends_with(other.generation_prompt)) return other;
+  }
+  while (!text.ends_with(params.generation_prompt)) params.generation_prompt.pop_back();
+  return params;
 }
 
 ChatPrompt ChatFormat::apply(const ChatRequest& request) const {
@@ -141,17 +199,19 @@ ChatPrompt ChatFormat::apply(const ChatRequest& request) const {
   run_on_large_stack(kStackBytes, [&] {
     try {
       common_chat_templates_inputs inputs = inputs_of(request);
-      inputs.use_jinja = !templates_->is_builtin;
-      const common_chat_params params = common_chat_templates_apply(templates_->templates.get(), inputs);
-      prompt = {.text = params.prompt,
-                .stops = params.additional_stops,
-                .grammar = request.tool_choice == "required" ? without_preamble(params.grammar)
-                                                             : params.grammar,
-                .grammar_prefix = {},
-                .grammar_is_lazy = params.grammar_lazy,
-                .triggers = {},
-                .preserved_tokens = params.preserved_tokens,
-                .parser = nullptr};
+      inputs.use_jinja = templates_->rendering.has_value();
+      if (inputs.use_jinja) prompt.text = templates_->render(request);
+      const common_chat_params params = templates_->answers(request, inputs, prompt.text);
+      if (!inputs.use_jinja) {
+        prompt.text = params.prompt;
+      } else if (request.continues_last_message && params.prompt.ends_with(params.generation_prompt)) {
+        prompt.text += params.generation_prompt;
+      }
+      prompt.stops = params.additional_stops;
+      prompt.grammar =
+          request.tool_choice == "required" ? without_preamble(params.grammar) : params.grammar;
+      prompt.grammar_is_lazy = params.grammar_lazy;
+      prompt.preserved_tokens = params.preserved_tokens;
       // A grammar of the client's own is of the answer alone.
       if (request.grammar.empty() && !params.grammar_lazy)
         prompt.grammar_prefix = params.generation_prompt;
@@ -159,6 +219,8 @@ ChatPrompt ChatFormat::apply(const ChatRequest& request) const {
         prompt.parser = std::make_shared<PegParser>(params, request.separates_thoughts);
       }
       for (const auto& trigger : params.grammar_triggers) prompt.triggers.push_back(trigger_of(trigger));
+    } catch (const Error&) {
+      throw;
     } catch (const std::exception& error) {
       refuse(error);
     }
@@ -167,11 +229,11 @@ ChatPrompt ChatFormat::apply(const ChatRequest& request) const {
 }
 
 const std::string& ChatFormat::source() const {
-  return templates_->source;
+  return templates_->traits.source;
 }
 
 std::map<std::string, bool> ChatFormat::abilities() const {
-  return common_chat_templates_get_caps(templates_->templates.get());
+  return templates_->traits.abilities;
 }
 
 std::string grammar_of_schema(const std::string& schema) {

@@ -1,5 +1,6 @@
 // Conversations with tools, thoughts and schemas: what a model's template makes of them, and what its
-// answer means. Through llama.cpp's chat code, which knows how each family of models writes these.
+// answer means. The prompt is what `transformers` renders (template_variables.h); what answers look like
+// and mean is known to llama.cpp's chat code, which knows how each family of models writes these.
 //
 //   const ChatFormat format = ChatFormat::from(file.metadata());
 //   const ChatPrompt prompt = format.apply({.messages = R"([{"role": "user", "content": "Hi"}])"});
@@ -9,6 +10,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -60,9 +62,9 @@ struct ChatRequest {
   std::string json_schema = {};  // that the answer follows; empty: none
   std::string grammar = {};      // the same in GBNF
   bool adds_generation_prompt = true;
-  bool continues_last_message = false;                // of the assistant
-  bool thinks = true;                                 // where the template leaves a choice
-  bool separates_thoughts = true;                     // from the content
+  bool continues_last_message = false;  // of the assistant
+  std::optional<bool> thinks = {};      // where the template leaves a choice; nullopt: it chooses
+  bool separates_thoughts = true;       // from the content
   std::map<std::string, std::string> arguments = {};  // of the template, as JSON
 };
 

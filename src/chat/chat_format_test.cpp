@@ -95,6 +95,66 @@ TEST(ChatFormatTest, RequestsThatMakeNoSenseAreErrors) {
   EXPECT_THROW(ChatFormat::from_source("{% if %}", "", ""), Error);
 }
 
+std::string text_of(const std::string& source, const ChatRequest& request) {
+  return ChatFormat::from_source(source, "<s>", "</s>").apply(request).text;
+}
+
+TEST(ChatFormatTest, TemplatesSeeWhatClientsSent) {
+  EXPECT_EQ(text_of("{{ messages[0]|tojson }}",
+                    {.messages = R"([{"role": "user", "content": "Hi", "extra": 1}])"}),
+            R"({"role": "user", "content": "Hi", "extra": 1})");
+  EXPECT_EQ(
+      text_of("{{ tools|tojson }}", {.messages = kAsk, .tools = R"([{"type": "function", "strict": true,
+      "function": {"parameters": {"type": "object"}, "name": "f"}}])"}),
+      R"([{"type": "function", "strict": true, "function": {"parameters": {"type": "object"}, "name": "f"}}])");
+  EXPECT_EQ(
+      text_of(
+          "{{ tools is none }}{{ date_string is defined }}{{ enable_thinking is defined }}{{ mood }}",
+          {.messages = kAsk, .arguments = {{"mood", "\"good\""}}}),
+      "TrueFalseFalsegood");
+  EXPECT_EQ(text_of("{{ enable_thinking }}", {.messages = kAsk, .thinks = false}), "False");
+}
+
+TEST(ChatFormatTest, ThoughtsGoByAllTheirNames) {
+  const char* messages =
+      R"([{"role": "assistant", "content": "4", "reasoning": "2 + 2"}, {"role": "user", "content": "?"}])";
+  EXPECT_EQ(
+      text_of("{{ messages[0].thinking }}|{{ messages[0].reasoning_content }}", {.messages = messages}),
+      "2 + 2|2 + 2");
+}
+
+TEST(ChatFormatTest, WhatATemplateRefusesIsAnError) {
+  const char* source =
+      "{% if messages[0].role == 'system' %}{{ raise_exception('System role not supported') }}{% endif "
+      "%}"
+      "{{ messages[0].content }}";
+  try {
+    text_of(
+        source,
+        {.messages = R"([{"role": "system", "content": "Be."}, {"role": "user", "content": "Hi"}])"});
+    FAIL() << "nothing was thrown";
+  } catch (const Error& error) {
+    EXPECT_STREQ(error.what(),
+                 "the model's chat template refuses these messages: System role not supported");
+  }
+}
+
+// Clients send arguments as JSON in a text, and null where there is no content.
+TEST(ChatFormatTest, CallsComeInTheFormThatATemplateKnows) {
+  const std::string messages =
+      R"([{"role": "user", "content": "?"}, {"role": "assistant", "content": null, "tool_calls": [{"id": "1",
+      "type": "function", "function": {"name": "f", "arguments": "{\"b\": 1, \"a\": 2.0}"}}]},
+      {"role": "tool", "tool_call_id": "1", "content": "3"}])";
+  const std::string loop = "{% for m in messages %}{% for c in m.tool_calls %}";
+  const std::string end = "{% endfor %}{% endfor %}";
+  EXPECT_EQ(text_of(loop + "{{ c.function.arguments|tojson }}" + end, {.messages = messages}),
+            R"({"b": 1, "a": 2.0})");
+  EXPECT_EQ(text_of(loop + "{{ 'x' + c.function.arguments }}" + end, {.messages = messages}),
+            R"(x{"b": 1, "a": 2.0})");
+  EXPECT_EQ(text_of("{{ messages[1].content is none }}", {.messages = messages}), "True");
+  EXPECT_EQ(text_of("{{ '[' + messages[1].content + ']' }}", {.messages = messages}), "[]");
+}
+
 TEST(ChatFormatTest, SchemasBecomeGrammars) {
   EXPECT_NE(grammar_of_schema(R"({"const": "42"})").find("42"), std::string::npos);
   for (const char* schema : {"", "{", R"({"type": 123})", R"({"type": "hiccup"})"}) {

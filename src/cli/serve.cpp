@@ -83,7 +83,7 @@ ServeOptions options_of(const ServeFlags& flags) {
   if (!flags.chat_template_file.empty()) options.chat_template = read_file(flags.chat_template_file);
   if (!flags.pooling.empty()) options.pooling = poolings().at(flags.pooling);
   options.separates_thoughts = flags.reasoning_format != "none";
-  options.thinks = flags.reasoning != "off";
+  if (flags.reasoning != "auto") options.thinks = flags.reasoning == "on";
   options.answers.generation = generation_options(flags.generation);
   options.api_keys = keys_of(flags);
   if (!flags.tenants_file.empty()) options.tenants = read_tenants(flags.tenants_file);
@@ -208,9 +208,10 @@ void add_serve_command(CLI::App& app) {
                    "Whose pages may ask: *, localhost, or origins")
       ->capture_default_str();
   command
-      ->add_option(
-          "--reasoning", flags->reasoning,
-          "Whether models that can do without do think, unless a request says so: on, off, auto")
+      ->add_option("--reasoning", flags->reasoning,
+                   "Whether models that can do without do think, unless a request says so: on, off, or "
+                   "auto, as their "
+                   "template has it")
       ->check(CLI::IsMember({"on", "off", "auto"}))
       ->capture_default_str();
   command->add_flag("--verbose", flags->serve.is_verbose,

@@ -25,8 +25,10 @@ struct ServeOptions {
   std::string cors_origins = "*";  // "*", "localhost", or origins with commas between them
   std::string chat_template = {};  // instead of the model's: its source, or a name that llama.cpp knows
   bool separates_thoughts = true;  // what a model thinks from what it says, unless a request says so
-  bool thinks = true;       // whether models that can do without do think, unless a request says so
-  bool is_verbose = false;  // answers to chats say what the model was given
+  // Whether models that can do without do think, unless a request says so; nullopt: as their template
+  // has it.
+  std::optional<bool> thinks = {};
+  bool is_verbose = false;              // answers to chats say what the model was given
   std::optional<Pooling> pooling = {};  // of vectors; nullopt: as the model's file says, else the last
   int max_waiting = 256;                // requests that may wait for their turn
   bool shows_slots = true;

@@ -10,7 +10,9 @@
 #include "jinja/lexer.h"
 #include "jinja/parser.h"
 #include "jinja/runtime.h"
+#include "json.h"
 #include "text/template_guard.h"
+#include "text/template_python.h"
 #include "text/utf8.h"
 
 namespace forerun {
@@ -95,6 +97,7 @@ ChatTemplate ChatTemplate::from_source(std::string source, SpecialTokens tokens)
     const jinja::lexer_result lexed = jinja::lexer().tokenize(source);
     check_template_tokens(lexed);
     jinja::program program = jinja::parse_from_tokens(lexed);
+    follow_python(program);
     guard_program(program);
     return ChatTemplate(std::make_shared<const Program>(
         Program{std::move(source), std::move(tokens), std::move(program)}));
@@ -106,20 +109,25 @@ ChatTemplate ChatTemplate::from_source(std::string source, SpecialTokens tokens)
 std::string ChatTemplate::render(std::span<const ChatMessage> messages,
                                  bool add_generation_prompt) const {
   check_messages(messages);
+  common_json list = common_json::array();
+  for (const ChatMessage& message : messages) {
+    list.push_back({{"role", message.role}, {"content", message.content}});
+  }
+  common_json variables = common_json::object();
+  variables["messages"] = std::move(list);
+  variables["tools"] = nullptr;
+  variables["documents"] = nullptr;
+  variables["add_generation_prompt"] = add_generation_prompt;
+  return render(variables.dump());
+}
+
+std::string ChatTemplate::render(const std::string& variables) const {
   try {
-    auto list = jinja::mk_val<jinja::value_array>();
-    for (const ChatMessage& message : messages) {
-      auto entry = jinja::mk_val<jinja::value_object>();
-      entry->insert("role", string_value(message.role));
-      entry->insert("content", string_value(message.content));
-      list->push_back(std::move(entry));
-    }
     jinja::context context(program_->source);
     set_guarded_functions(context);
-    context.set_val("messages", list);
     context.set_val("bos_token", string_value(program_->tokens.bos));
     context.set_val("eos_token", string_value(program_->tokens.eos));
-    context.set_val("add_generation_prompt", jinja::mk_val<jinja::value_bool>(add_generation_prompt));
+    jinja::global_from_json(context, common_json::parse(variables), /*mark_input=*/false);
 
     const TemplateRun run;
     const jinja::value parts = jinja::runtime(context).execute(program_->program);

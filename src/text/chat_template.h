@@ -1,5 +1,5 @@
 // The model's own chat template: messages to the text that the model was trained
-// to answer, through llama.cpp's Jinja engine.
+// to answer, through llama.cpp's Jinja engine, and as Python's would (template_python.h).
 //
 //   const auto chat = ChatTemplate::from(file.metadata());
 //   const std::string text = chat->render(messages, /*add_generation_prompt=*/true);
@@ -40,6 +40,8 @@ class ChatTemplate {
   // refuses the messages (some know no system role), and Error{kUnsupported} if it
   // fails otherwise.
   std::string render(std::span<const ChatMessage> messages, bool add_generation_prompt) const;
+  // The same for whatever else a template may ask for: an object in JSON ("messages", "tools", ...).
+  std::string render(const std::string& variables) const;
 
   const std::string& source() const;
   const SpecialTokens& tokens() const;

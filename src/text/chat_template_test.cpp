@@ -60,7 +60,8 @@ TEST(ChatTemplate, RendersMessagesAsTheyAre) {
 
 TEST(ChatTemplate, GivesTemplatesWhatTheyExpect) {
   EXPECT_EQ(render("{{ bos_token }}{{ messages|length }}{{ eos_token }}"), "<s>3</s>");
-  EXPECT_EQ(render("{% if tools is defined %}tools{% else %}none{% endif %}"), "none");
+  EXPECT_EQ(render("{{ tools is none }}{{ documents is none }}{{ enable_thinking is defined }}"),
+            "TrueTrueFalse");
   EXPECT_EQ(render("{% for i in range(2, 8, 3) %}{{ i }},{% endfor %}"), "2,5,");
   const std::string year = render("{{ strftime_now('%Y') }}");
   EXPECT_EQ(year.size(), 4u);

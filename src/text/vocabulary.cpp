@@ -21,6 +21,20 @@ std::optional<TokenId> optional_token(llama_token token) {
   return TokenId{token};
 }
 
+// libllama does not ask the file for all kinds.
+bool begins_texts(TokenizerKind kind, const llama_vocab* vocab) {
+  if (kind == TokenizerKind::kWordPiece) return true;
+  if (kind == TokenizerKind::kRwkv || kind == TokenizerKind::kPlamo2) return false;
+  return llama_vocab_get_add_bos(vocab);
+}
+
+bool ends_texts(TokenizerKind kind, const llama_vocab* vocab) {
+  if (kind == TokenizerKind::kWordPiece || kind == TokenizerKind::kRwkv ||
+      kind == TokenizerKind::kPlamo2)
+    return false;
+  return llama_vocab_get_add_eos(vocab);
+}
+
 }  // namespace
 
 Vocabulary Vocabulary::load(const GgufMetadata& metadata) {
@@ -43,10 +57,10 @@ Vocabulary Vocabulary::load(const GgufMetadata& metadata) {
 
 Vocabulary::Vocabulary(std::shared_ptr<llama_model> model, const VocabularyFacts& facts)
     : model_(std::move(model)), vocab_(llama_model_get_vocab(model_.get())), facts_(facts) {
-  const bool trust_defaults = facts_.kind == TokenizerKind::kSentencePiece;
+  const bool trust_defaults = facts_.kind != TokenizerKind::kBytePair;
   if (facts_.names_bos || trust_defaults) bos_ = optional_token(llama_vocab_bos(vocab_));
   if (facts_.names_eos || trust_defaults) eos_ = optional_token(llama_vocab_eos(vocab_));
-  adds_bos_ = llama_vocab_get_add_bos(vocab_);
+  adds_bos_ = begins_texts(facts_.kind, vocab_);
   infill_tokens_ = {.prefix = optional_token(llama_vocab_fim_pre(vocab_)),
                     .suffix = optional_token(llama_vocab_fim_suf(vocab_)),
                     .middle = optional_token(llama_vocab_fim_mid(vocab_)),
@@ -58,7 +72,7 @@ Vocabulary::Vocabulary(std::shared_ptr<llama_model> model, const VocabularyFacts
          "the tokenizer begins texts with a token that the file does not name "
          "(key tokenizer.ggml.bos_token_id)");
   }
-  if (llama_vocab_get_add_eos(vocab_) && !eos_) {
+  if (ends_texts(facts_.kind, vocab_) && !eos_) {
     fail(ErrorCode::kInvalidFile,
          "the tokenizer ends texts with a token that the file does not name "
          "(key tokenizer.ggml.eos_token_id)");
@@ -83,7 +97,7 @@ std::vector<TokenId> Vocabulary::tokenize(std::string_view text, TokenizeOptions
   if (const auto invalid = first_invalid_byte(text)) {
     fail(ErrorCode::kInvalidArgument, "the text is not valid UTF-8 (at byte {})", *invalid);
   }
-  if (facts_.kind == TokenizerKind::kSentencePiece) return tokenize_checked(text, options);
+  if (facts_.kind != TokenizerKind::kBytePair) return tokenize_checked(text, options);
   // libllama splits texts into words with std::regex for some byte-pair vocabularies.
   std::vector<TokenId> tokens;
   run_on_stack_for_regex(text.size(), [&] { tokens = tokenize_checked(text, options); });
@@ -183,7 +197,15 @@ bool Vocabulary::is_end_of_generation(TokenId token) const {
 }
 
 std::string_view Vocabulary::kind_name() const {
-  return facts_.kind == TokenizerKind::kSentencePiece ? "SentencePiece" : "byte-pair";
+  switch (facts_.kind) {
+    case TokenizerKind::kSentencePiece: return "SentencePiece";
+    case TokenizerKind::kBytePair: return "byte-pair";
+    case TokenizerKind::kWordPiece: return "WordPiece";
+    case TokenizerKind::kUnigram: return "Unigram";
+    case TokenizerKind::kRwkv: return "RWKV";
+    case TokenizerKind::kPlamo2: return "PLaMo-2";
+  }
+  return "";
 }
 
 }  // namespace forerun

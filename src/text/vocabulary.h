@@ -66,7 +66,8 @@ class Vocabulary {
   // The bytes of a text from its beginning on: the pieces of its tokens, without
   // the space that some tokenizers put in front of every text. The inverse of
   // tokenize(), except that such tokenizers also put one after user-defined and
-  // control tokens inside a text, where it stays.
+  // control tokens inside a text, where it stays, and that WordPiece and Unigram
+  // change spaces and characters before they look for tokens.
   std::string detokenize(std::span<const TokenId> tokens,
                          ControlTokens control = ControlTokens::kHidden) const;
 
@@ -88,7 +89,7 @@ class Vocabulary {
   // For what libllama does with it.
   const llama_vocab* raw() const { return vocab_; }
 
-  // "SentencePiece" or "byte-pair".
+  // "SentencePiece", "byte-pair", ...
   std::string_view kind_name() const;
   // Equal for two models if they share every token: see VocabularyFacts.
   uint64_t fingerprint() const { return facts_.fingerprint; }

@@ -7,7 +7,6 @@
 #include <bit>
 #include <cctype>
 #include <cmath>
-#include <initializer_list>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -15,19 +14,14 @@
 
 #include "core/error.h"
 #include "core/hash.h"
+#include "text/vocabulary_keys.h"
+#include "text/vocabulary_kinds.h"
 
 namespace forerun {
-namespace {
 
-constexpr const char* kModel = "tokenizer.ggml.model";
-constexpr const char* kPre = "tokenizer.ggml.pre";
-constexpr const char* kTokens = "tokenizer.ggml.tokens";
-constexpr const char* kTypes = "tokenizer.ggml.token_type";
-constexpr const char* kScores = "tokenizer.ggml.scores";
-constexpr const char* kMerges = "tokenizer.ggml.merges";
-constexpr const char* kBos = "tokenizer.ggml.bos_token_id";
-constexpr const char* kEos = "tokenizer.ggml.eos_token_id";
-constexpr const char* kSpacePrefix = "tokenizer.ggml.add_space_prefix";
+using namespace vocabulary_keys;
+
+namespace {
 
 // Only the type matters: libllama ignores these when they are out of range, as
 // the padding token of many fine-tuned models is.
@@ -61,62 +55,9 @@ constexpr std::array kFlags = {
 // its length. The longest tokens of real models have a few hundred bytes.
 constexpr size_t kMaxTokenBytes = 4096;
 
+constexpr float kMaxScore = 1e5F;  // of kinds that add them up
+
 constexpr int32_t kByteType = 6;  // the file's number for a token that is one byte
-
-// A string of the file as it can stand in a message: one line, not too long.
-std::string quoted(std::string_view text) {
-  std::string out = "'";
-  for (const char c : text.substr(0, 40)) {
-    const auto byte = static_cast<unsigned char>(c);
-    const bool printable = byte >= 0x20 && byte < 0x7F;
-    out += printable ? std::string(1, c) : fmt::format("\\x{:02x}", byte);
-  }
-  return out + (text.size() > 40 ? "...'" : "'");
-}
-
-// The index of `key` if the file has it, after checking its type: libllama wants
-// these types exactly.
-std::optional<int64_t> find_typed(const gguf_context* gguf, const char* key, gguf_type type) {
-  const int64_t id = gguf_find_key(gguf, key);
-  if (id < 0) return std::nullopt;
-  const gguf_type found = gguf_get_kv_type(gguf, id);
-  if (found != type) {
-    fail(ErrorCode::kInvalidFile, "metadata key {} should be of type {} but is {}", key,
-         gguf_type_name(type), gguf_type_name(found));
-  }
-  return id;
-}
-
-std::optional<int64_t> find_array(const gguf_context* gguf, const char* key,
-                                  std::initializer_list<gguf_type> types) {
-  const auto id = find_typed(gguf, key, GGUF_TYPE_ARRAY);
-  if (!id) return std::nullopt;
-  const gguf_type found = gguf_get_arr_type(gguf, *id);
-  if (std::find(types.begin(), types.end(), found) == types.end()) {
-    fail(ErrorCode::kInvalidFile, "metadata key {} should be an array of {} but is one of {}", key,
-         gguf_type_name(*types.begin()), gguf_type_name(found));
-  }
-  if (gguf_get_arr_n(gguf, *id) > static_cast<size_t>(INT32_MAX)) {
-    fail(ErrorCode::kInvalidFile, "metadata key {} is too long", key);
-  }
-  return id;
-}
-
-// An array with an entry per token, or nullptr; more entries are harmless.
-const void* per_token(const gguf_context* gguf, const char* key, std::optional<int64_t> id,
-                      size_t n_tokens) {
-  if (!id) return nullptr;
-  if (gguf_get_arr_n(gguf, *id) < n_tokens) {
-    fail(ErrorCode::kInvalidFile, "{} has {} entries for {} tokens", key, gguf_get_arr_n(gguf, *id),
-         n_tokens);
-  }
-  return gguf_get_arr_data(gguf, *id);
-}
-
-std::string_view string_value(const gguf_context* gguf, const char* key) {
-  const auto id = find_typed(gguf, key, GGUF_TYPE_STRING);
-  return id ? gguf_get_val_str(gguf, *id) : "";
-}
 
 TokenizerKind check_kind(const gguf_context* gguf, StableHash& hash) {
   const std::string_view model = string_value(gguf, kModel);
@@ -125,8 +66,13 @@ TokenizerKind check_kind(const gguf_context* gguf, StableHash& hash) {
   hash.add(model);
   hash.add(pre);
   if (model == "llama") return TokenizerKind::kSentencePiece;
+  if (model == "bert") return TokenizerKind::kWordPiece;
+  if (model == "t5") return TokenizerKind::kUnigram;
+  if (model == "rwkv") return TokenizerKind::kRwkv;
+  if (model == "plamo2") return TokenizerKind::kPlamo2;
   if (model != "gpt2" && model != "gemma4") {
-    fail(ErrorCode::kUnsupported, "tokenizer {} is not supported (supported: llama, gpt2, gemma4)",
+    fail(ErrorCode::kUnsupported,
+         "tokenizer {} is not supported (supported: llama, gpt2, gemma4, bert, t5, rwkv, plamo2)",
          quoted(model));
   }
   // libllama accepts this one but aborts on the first two spaces of a text.
@@ -251,15 +197,27 @@ size_t check_tokens(const gguf_context* gguf, StableHash& hash) {
   return n_tokens;
 }
 
+bool uses_scores(TokenizerKind kind) {
+  return kind == TokenizerKind::kSentencePiece || kind == TokenizerKind::kUnigram ||
+         kind == TokenizerKind::kPlamo2;
+}
+
 void check_scores(const gguf_context* gguf, TokenizerKind kind, size_t n_tokens, StableHash& hash) {
   const auto id = find_array(gguf, kScores, {GGUF_TYPE_FLOAT32, GGUF_TYPE_INT32});
   const void* data = per_token(gguf, kScores, id, n_tokens);
-  if (data == nullptr || kind != TokenizerKind::kSentencePiece) return;
-  if (gguf_get_arr_type(gguf, *id) == GGUF_TYPE_FLOAT32) {
-    const auto* scores = static_cast<const float*>(data);
-    const auto* nan = std::find_if(scores, scores + n_tokens, [](float s) { return std::isnan(s); });
-    if (nan != scores + n_tokens) {
-      fail(ErrorCode::kInvalidFile, "{}: the score of token {} is not a number", kScores, nan - scores);
+  if (data == nullptr || !uses_scores(kind)) return;
+  // SentencePiece only compares them; others add them up, PLaMo-2 as whole ten-thousandths.
+  const bool adds_up = kind != TokenizerKind::kSentencePiece;
+  const bool is_float = gguf_get_arr_type(gguf, *id) == GGUF_TYPE_FLOAT32;
+  for (size_t i = 0; i < n_tokens && (is_float || adds_up); ++i) {
+    const float score = is_float ? static_cast<const float*>(data)[i]
+                                 : static_cast<float>(static_cast<const int32_t*>(data)[i]);
+    if (std::isnan(score)) {
+      fail(ErrorCode::kInvalidFile, "{}: the score of token {} is not a number", kScores, i);
+    }
+    if (adds_up && std::abs(score) > kMaxScore) {
+      fail(ErrorCode::kInvalidFile, "{}: the score of token {} is {}, but at most {} is possible",
+           kScores, i, score, kMaxScore);
     }
   }
   hash.add(std::string_view(static_cast<const char*>(data), n_tokens * sizeof(float)));
@@ -279,6 +237,14 @@ void check_merges(const gguf_context* gguf, StableHash& hash) {
     }
     hash.add(merge);
   }
+}
+
+bool adds_space_prefix(const gguf_context* gguf, TokenizerKind kind) {
+  const bool is_default = kind == TokenizerKind::kSentencePiece;
+  const bool is_wanted = flag_value(gguf, kSpacePrefix, is_default);
+  if (kind == TokenizerKind::kSentencePiece) return is_wanted;
+  if (kind == TokenizerKind::kUnigram) return is_wanted || flag_value(gguf, kMergesSpaces, false);
+  return kind == TokenizerKind::kWordPiece;  // in front of every word
 }
 
 // True if the file names the token; it must exist then.
@@ -310,12 +276,11 @@ VocabularyFacts check_vocabulary(const GgufMetadata& metadata) {
   facts.n_tokens = check_tokens(gguf, hash);
   check_scores(gguf, facts.kind, facts.n_tokens, hash);
   if (facts.kind == TokenizerKind::kBytePair) check_merges(gguf, hash);
+  check_kind_of_vocabulary(gguf, facts.kind, facts.n_tokens, hash);
   facts.names_bos = check_named_token(gguf, kBos, facts.n_tokens);
   facts.names_eos = check_named_token(gguf, kEos, facts.n_tokens);
 
-  const auto prefix = find_typed(gguf, kSpacePrefix, GGUF_TYPE_BOOL);
-  facts.adds_space_prefix =
-      facts.kind == TokenizerKind::kSentencePiece && (!prefix || gguf_get_val_bool(gguf, *prefix));
+  facts.adds_space_prefix = adds_space_prefix(gguf, facts.kind);
   hash.add(static_cast<uint64_t>(facts.adds_space_prefix));
   facts.fingerprint = hash.value();
   return facts;

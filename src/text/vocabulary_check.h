@@ -17,6 +17,10 @@ namespace forerun {
 enum class TokenizerKind {
   kSentencePiece,  // "llama": merges by score; unknown characters become byte tokens
   kBytePair,       // "gpt2", "gemma4": merges by rank, after splitting into words
+  kWordPiece,      // "bert": the longest pieces of words, of which case and accents may be lost
+  kUnigram,        // "t5": the likeliest pieces, after a map has changed characters
+  kRwkv,           // "rwkv": the longest pieces, of bytes
+  kPlamo2,         // "plamo2": the likeliest pieces; unknown characters become byte tokens
 };
 
 // What the check learns on the way.

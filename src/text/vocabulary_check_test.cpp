@@ -9,7 +9,7 @@
 #include <random>
 
 #include "core/error.h"
-#include "text/test_vocabularies.h"
+#include "text/test_vocabulary_kinds.h"
 #include "text/vocabulary.h"
 
 namespace forerun {
@@ -176,7 +176,8 @@ class Mutator {
 
   void mutate(gguf_context* gguf, std::vector<TestToken> tokens) {
     for (size_t n = 1 + rng_() % 3; n > 0; --n) {
-      switch (rng_() % 6) {
+      switch (rng_() % 7) {
+        case 5: damage_map(gguf); break;
         case 0: gguf_remove_key(gguf, any_key(gguf).c_str()); break;
         case 1: set_any_value(gguf, any_key(gguf)); break;
         case 2:
@@ -196,9 +197,10 @@ class Mutator {
 
  private:
   static constexpr std::array kIds = {
-      "tokenizer.ggml.bos_token_id",     "tokenizer.ggml.eos_token_id",
-      "tokenizer.ggml.eot_token_id",     "tokenizer.ggml.unknown_token_id",
-      "tokenizer.ggml.padding_token_id", "tokenizer.ggml.fim_pad_token_id"};
+      "tokenizer.ggml.bos_token_id",      "tokenizer.ggml.eos_token_id",
+      "tokenizer.ggml.eot_token_id",      "tokenizer.ggml.unknown_token_id",
+      "tokenizer.ggml.padding_token_id",  "tokenizer.ggml.fim_pad_token_id",
+      "tokenizer.ggml.seperator_token_id"};
   static constexpr std::array kFlags = {
       "tokenizer.ggml.add_bos_token", "tokenizer.ggml.add_eos_token", "tokenizer.ggml.add_sep_token",
       "tokenizer.ggml.add_space_prefix", "tokenizer.ggml.remove_extra_whitespaces"};
@@ -231,6 +233,18 @@ class Mutator {
     }
   }
 
+  // Unigram's map of characters.
+  void damage_map(gguf_context* gguf) {
+    std::vector<uint8_t> map = character_map({{"ﬁ", "fi"}, {"\t", " "}, {"É", "é"}, {"①", ""}});
+    for (size_t i = 1 + rng_() % 4; i > 0; --i) {
+      const size_t end = rng_() % 3 == 0 ? map.size() : std::min<size_t>(map.size(), 2048);
+      map[rng_() % end] = static_cast<uint8_t>(rng_());
+    }
+    if (rng_() % 4 == 0) map.resize(rng_() % map.size());
+    gguf_set_arr_data(gguf, "tokenizer.ggml.precompiled_charsmap", GGUF_TYPE_UINT8, map.data(),
+                      map.size());
+  }
+
   void set_any_value(gguf_context* gguf, const std::string& key) {
     const std::vector<int32_t> numbers(rng_() % 300, static_cast<int32_t>(rng_()));
     switch (rng_() % 7) {
@@ -257,7 +271,8 @@ void use(const Vocabulary& vocabulary) {
     vocabulary.piece(token, ControlTokens::kRendered);
     vocabulary.is_end_of_generation(token);
   }
-  for (const char* text : {"", "hello  world\n\n the <s><tool> x", "漢字🙂<|im_end|>", "   "}) {
+  for (const char* text :
+       {"", "hello  world\n\n the <s><tool> x", "漢字🙂<|im_end|>", "   ", "ﬁÉ\t①\\x41"}) {
     for (const bool parse_special : {false, true}) {
       try {
         vocabulary.detokenize(vocabulary.tokenize(text, {.parse_special = parse_special}));
@@ -268,13 +283,24 @@ void use(const Vocabulary& vocabulary) {
   }
 }
 
+struct Kind {
+  gguf_context_ptr (*make)();
+  std::vector<TestToken> (*tokens)();
+};
+const std::vector<Kind> kKinds = {{[] { return make_byte_pair(); }, byte_pair_tokens},
+                                  {make_sentence_piece, sentence_piece_tokens},
+                                  {make_word_piece, word_piece_tokens},
+                                  {make_unigram, unigram_tokens},
+                                  {make_rwkv, rwkv_tokens},
+                                  {make_plamo2, plamo2_tokens}};
+
 TEST(VocabularyCheck, RandomDamageNeverAborts) {
   size_t n_loaded = 0;
   size_t n_refused = 0;
-  for (unsigned seed = 0; seed < 1500; ++seed) {
-    const bool byte_pair = seed % 2 == 0;
-    const gguf_context_ptr gguf = byte_pair ? make_byte_pair() : make_sentence_piece();
-    Mutator(seed).mutate(gguf.get(), byte_pair ? byte_pair_tokens() : sentence_piece_tokens());
+  for (unsigned seed = 0; seed < 3000; ++seed) {
+    const Kind& kind = kKinds[seed % kKinds.size()];
+    const gguf_context_ptr gguf = kind.make();
+    Mutator(seed).mutate(gguf.get(), kind.tokens());
     try {
       use(Vocabulary::load(GgufMetadata(gguf.get())));
       ++n_loaded;

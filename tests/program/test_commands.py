@@ -33,6 +33,16 @@ class Run(ProgramTest):
             self.assertEqual(drafted["tokens"], plain["tokens"], method)
         self.assertIn("--pld-ngram", self.succeed("run", "--help-all").stdout.decode())
 
+    def test_every_kind_of_vocabulary_answers(self):
+        for kind, name in [("wordpiece", "WordPiece"), ("unigram", "Unigram"), ("rwkv", "RWKV"), ("plamo2", "PLaMo-2")]:
+            file = model(f"tiny-llama-{kind}")
+            self.assertEqual(self.succeed_json("info", file)["tokenizer"], name)
+            prompt = ["-m", file, "--raw", "-p", "one two the one two, Zürich 🙂 the one", "-n", 24, "--seed", 3, "--ignore-eos"]
+            plain = self.answer(*prompt, "--spec", "none")
+            self.assertEqual(len(plain["tokens"]), 24, kind)
+            self.assertTrue(plain["text"], kind)
+            self.assertEqual(self.answer(*prompt, "--spec", "pld")["tokens"], plain["tokens"], kind)
+
     def test_json(self):
         answer = self.answer("-m", TINY, "-p", "hello", "-n", "5", *GREEDY, "--ignore-eos")
         self.assertEqual(list(answer), ["text", "tokens", "prompt_tokens", "stop_reason", "seed", "timings", "speculation"])

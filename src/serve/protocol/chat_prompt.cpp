@@ -75,7 +75,7 @@ ChatRequest read_chat_request(const Json& request, const ServeOptions& options) 
     chat.separates_thoughts = *format != "none";
   if (const Json* arguments = object_field(request, "chat_template_kwargs")) {
     for (const auto& [name, value] : arguments->items()) chat.arguments[name] = to_text(value);
-    chat.thinks = bool_field(*arguments, "enable_thinking").value_or(options.thinks);
+    if (const auto thinks = bool_field(*arguments, "enable_thinking")) chat.thinks = thinks;
   }
   const ResponseFormat format = read_response_format(request);
   chat.json_schema = format.schema;
