@@ -19,6 +19,9 @@ constexpr double kMostSeen = 32;
 constexpr double kMostOfOthers = 2;
 // By how much unseen passes of a guess look cheaper than they are thought to be.
 constexpr double kOptimism = 0.1;
+// How fast what reading takes follows, and how far from what passes with few rows say.
+constexpr double kReadingRate = 0.25;
+constexpr double kMostReadingFactor = 100;
 constexpr double kLayersRate = 0.05;
 constexpr double kMostLayersFactor = 4;
 
@@ -98,6 +101,18 @@ void PassCosts::observe_prompt(int n_rows, double seconds) {
   if (known_ != Known::kGuessed || n_rows < n_most || correction.n_seen > 0) return;
   correction = {.factor = seconds * n_most / n_rows / first_.curve.rows(n_most), .n_seen = 0.5};
   correct();
+}
+
+double PassCosts::expected_reading(int n_tokens, int n_context) const {
+  const int n_before = n_context - n_tokens / 2;  // of those that are read, as many on average
+  return pass(n_tokens, n_before) - pass(1, n_before);
+}
+
+void PassCosts::observe_reading(int n_tokens, int n_context, double seconds) {
+  const double expected = expected_reading(n_tokens, n_context);
+  if (known_ == Known::kGiven || expected <= 0) return;
+  const double factor = std::clamp(seconds / expected, 1 / kMostReadingFactor, kMostReadingFactor);
+  reading_factor_ += (n_readings_++ == 0 ? 1 : kReadingRate) * (factor - reading_factor_);
 }
 
 void PassCosts::observe_layers(const LayerSet& layers, int n_context, double seconds) {

@@ -46,6 +46,12 @@ class PassCosts {
     return rows(n_requests * n_rows) + n_requests * attention(n_rows, n_context);
   }
 
+  // Of reading the last `n_tokens` of a text with `n_context` before something is said about it, which
+  // takes a pass of one row anyway.
+  double reading(int n_tokens, int n_context) const {
+    return reading_factor_ * expected_reading(n_tokens, n_context);
+  }
+
   // Of one row, without context.
   const BlockCosts& blocks() const { return blocks_; }
   // Of one row in one layer's attention behind `n_context` tokens.
@@ -56,6 +62,9 @@ class PassCosts {
   void observe(const SeenPass& seen);
   // A pass that read so many tokens of prompts, and nothing else. What is not measured is guessed by it.
   void observe_prompt(int n_rows, double seconds);
+  // So many tokens were read at once, for reading(). What prepares passes with many rows is a part of
+  // it, and none of what passes with few of them cost.
+  void observe_reading(int n_tokens, int n_context, double seconds);
   // A pass with these layers alone, one row behind `n_context` tokens.
   void observe_layers(const LayerSet& layers, int n_context, double seconds);
 
@@ -70,6 +79,7 @@ class PassCosts {
     double n_seen = 0;  // fading
   };
   int n_computed(int n_rows) const { return n_computed_ ? n_computed_(n_rows) : n_rows; }
+  double expected_reading(int n_tokens, int n_context) const;
   double smoothed(size_t point) const;
   void correct();
 
@@ -79,6 +89,8 @@ class PassCosts {
   std::vector<Correction> corrections_;  // per point of the curve
   double attention_factor_ = 1;
   double layers_factor_ = 1;
+  double reading_factor_ = 1;
+  int n_readings_ = 0;
   int64_t n_seen_ = 0;
 
   CostCurve corrected_;

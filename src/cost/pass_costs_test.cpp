@@ -120,5 +120,19 @@ TEST(PassCosts, WhatIsGivenStays) {
   EXPECT_EQ(costs.blocks().mlp, 0.2);
 }
 
+// Passes with many rows are prepared, which those with few do not tell.
+TEST(PassCosts, ReadingCostsWhatItTook) {
+  PassCosts costs(first_costs());
+  const double expected = costs.reading(64, 100), row = costs.rows(1);
+  costs.observe_reading(64, 100, 5 * expected);
+  EXPECT_NEAR(costs.reading(64, 100), 5 * expected, 1e-6 * expected);
+  for (int i = 0; i < 50; ++i) costs.observe_reading(64, 100, 2 * expected);
+  EXPECT_NEAR(costs.reading(64, 100), 2 * expected, 0.01 * expected);
+  EXPECT_EQ(costs.rows(1), row);
+  PassCosts given(first_costs(), PassCosts::Known::kGiven);
+  given.observe_reading(64, 100, 5 * expected);
+  EXPECT_NEAR(given.reading(64, 100), expected, 1e-6 * expected);
+}
+
 }  // namespace
 }  // namespace forerun

@@ -32,6 +32,7 @@ ggml_tensor* GgmlGraphBuilder::mixture(const MlpWeights& mlp, ggml_tensor* state
   CHECK(mlp.post_norm.kind == NormKind::kNone);
   ggml_tensor* x = norm(states, mlp.norm);
   const Routes routes = this->routes(experts, x);
+  expand(routes.shares);  // before what uses them: backends compute it all at once then
   const auto of_chosen = [&](const Linear& stack, ggml_tensor* from) {
     ggml_tensor* y = ggml_mul_mat_id(context(), stack.weight, from, routes.chosen);
     return stack.bias != nullptr ? ggml_add_id(context(), y, stack.bias, routes.chosen) : y;

@@ -149,7 +149,8 @@ void ModelChoice::draft(std::span<const PlanJob> jobs, const PassWorth& worth) {
 }
 
 std::optional<ModelChoice::Offer> ModelChoice::best_offer(RequestPlan& request, const PassWorth& worth) {
-  std::optional<Offer> best, trial;
+  std::optional<Offer> best;
+  std::vector<Offer> refused;
   request.promises.resize(request.models.size());
   for (size_t model = 0; model < request.models.size(); ++model) {
     auto plan = request.models[model]->plan();
@@ -158,16 +159,24 @@ std::optional<ModelChoice::Offer> ModelChoice::best_offer(RequestPlan& request, 
     offer.gain = gain_of(offer, request, worth, worth.n_requests, kMostTokens);
     request.promises[model].gain += std::max(0.0, offer.gain);
     ++request.promises[model].n_steps;
-    // Of a model that is not known, one request finds out for all.
-    const bool is_known = worth.n_requests == 1 || acceptance_.n_known(offer.model) >= kKnownTokens;
-    if (is_known && offer.gain > 0 && may_read(offer, request, worth)) {
+    if (worth.n_requests > 1 && acceptance_.n_known(model) < kKnownTokens) {
+      // One request finds out for all.
+      if (is_time_to_try(offer, request, worth)) return tried(std::move(offer), kFirstPause);
+    } else if (offer.gain > 0 && may_read(offer, request, worth)) {
       if (!best || offer.gain > best->gain) best = std::move(offer);
-    } else if (!trial && may_try(offer, request, worth, is_known)) {
-      offer.is_trial = true;
-      trial = std::move(offer);
+    } else {
+      refused.push_back(std::move(offer));
     }
   }
-  return best ? std::move(best) : std::move(trial);
+  if (best) return best;
+  for (Offer& offer : refused) {
+    // Where texts are better now, or reading is not worth it any more, nothing is to be learnt.
+    if (gain_of(offer, request, worth, worth.n_requests, kMostTokens, Beside::kNothing) > 0) continue;
+    const int pause = std::min(2 * trials_[offer.model].pause, kMaxPause);
+    if (is_time_to_try(offer, request, worth))
+      return tried(std::move(offer), std::max(pause, kFirstPause));
+  }
+  return std::nullopt;
 }
 
 // An offer supposes that all requests draft. Where fewer do, their passes cost each of them more.
@@ -233,23 +242,21 @@ bool ModelChoice::may_read(const Offer& offer, const RequestPlan& request,
   return gain * drafter.n_expected() / (2 + gain) > worth.tokens_per_second * seconds;
 }
 
-// Where something else is better now, or reading is not worth it any more, nothing is to be learnt
-// about the drafts of a model that is known.
-bool ModelChoice::may_try(const Offer& offer, const RequestPlan& request, const PassWorth& worth,
-                          bool is_known) {
-  if (is_known && gain_of(offer, request, worth, worth.n_requests, kMostTokens, Beside::kNothing) > 0) {
-    return false;
-  }
+bool ModelChoice::is_time_to_try(const Offer& offer, const RequestPlan& request,
+                                 const PassWorth& worth) {
   Trials& trials = trials_[offer.model];
   if (trials.pause == 0) trials.pause = kFirstPause;
   trials.refused_seconds += worth.plain_seconds / worth.n_requests;
   const double seconds =
       request.models[offer.model]->seconds_to_read() +
       kTryTokens * drafters_.models[offer.model]->token_seconds(offer.plan, request.n_context(), 1);
-  if (++trials.n_refusals <= trials.pause || seconds > kStake * trials.refused_seconds) return false;
-  const int pause = is_known ? std::min(2 * trials.pause, kMaxPause) : kFirstPause;
-  trials = {.n_refusals = 0, .refused_seconds = 0, .pause = pause};
-  return true;
+  return ++trials.n_refusals > trials.pause && seconds <= kStake * trials.refused_seconds;
+}
+
+ModelChoice::Offer ModelChoice::tried(Offer offer, int pause) {
+  trials_[offer.model] = {.n_refusals = 0, .refused_seconds = 0, .pause = pause};
+  offer.is_trial = true;
+  return offer;
 }
 
 }  // namespace forerun

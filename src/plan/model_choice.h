@@ -62,7 +62,10 @@ class ModelChoice {
   double gain_of(const Offer& offer, const RequestPlan& request, const PassWorth& worth, int n_sharing,
                  int n_most, Beside beside = Beside::kTexts) const;
   bool may_read(const Offer& offer, const RequestPlan& request, const PassWorth& worth) const;
-  bool may_try(const Offer& offer, const RequestPlan& request, const PassWorth& worth, bool is_known);
+  // Counts the refusal.
+  bool is_time_to_try(const Offer& offer, const RequestPlan& request, const PassWorth& worth);
+  // As a trial, with so many refusals to the next.
+  Offer tried(Offer offer, int pause);
 
   const DrafterSet& drafters_;
   const PassCosts& costs_;

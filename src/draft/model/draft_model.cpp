@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/stopwatch.h"
 #include "model/foreign_text.h"
 #include "request/expected_tokens.h"
 
@@ -33,10 +34,7 @@ class DraftModelDrafter::OfRequest final : public RequestModelDrafter {
   }
 
   double seconds_to_read() const override {
-    const PassCosts& costs = drafter_.costs();
-    const auto n_unread = static_cast<int>(unread().size());
-    const int n_before = n_context() - n_unread / 2;  // of the unread, as many on average
-    return costs.pass(n_unread, n_before) - costs.pass(1, n_before);
+    return drafter_.costs().reading(static_cast<int>(unread().size()), n_context());
   }
 
   double n_expected() const override { return expected_tokens(request(), drafter_.usual_answer_); }
@@ -71,12 +69,16 @@ class DraftModelDrafter::OfRequest final : public RequestModelDrafter {
     const DraftModel& draft = *drafter_.draft_;
     const auto n_wanted = request().text().size() + static_cast<size_t>(drafter_.options_.tokens);
     if (n_wanted > static_cast<size_t>(draft.n_context)) return false;
+    if (unread().size() <= kMostUnread) return true;
+    const auto n_unread = static_cast<int>(unread().size());
+    const Stopwatch watch;
     while (unread().size() > kMostUnread) {
       const auto text = unread();
       const size_t n = std::min(text.size() - 1, static_cast<size_t>(executor().max_rows()));
       if (!executor().read(slot_->sequence, known_tokens(*draft.model, text.first(n)))) return false;
       slot_->text.insert(slot_->text.end(), text.begin(), text.begin() + static_cast<ptrdiff_t>(n));
     }
+    draft.costs->observe_reading(n_unread, n_context(), watch.seconds());
     return true;
   }
 

@@ -120,23 +120,24 @@ class ChainGrower {
         std::ranges::count_if(chains_, [](const Chain& chain) { return chain.n_rows > 0; }));
     const Stopwatch watch;
     const PassResult& result = executor_.forward(pass_);
-    const double seconds = watch.seconds();
+    int n_context = 0;
     for (Chain& chain : chains_) {
       if (chain.n_rows == 0) continue;
+      n_context += chain.drafter().n_context();
       take_rows(chain, result);
-      // What is shared by several requests says nothing of what one takes.
-      if (chain.n_rows == pass_.rows.size()) watch_cost(chain, seconds);
     }
+    if (executor_.was_usual()) watch_cost(n_context, watch.seconds());
   }
 
-  void watch_cost(const Chain& chain, double seconds) {
-    const LayerSet& layers = chain.job->plan.layers;
-    const int n_context = chain.drafter().n_context();
-    const auto n_rows = static_cast<int>(chain.n_rows);
-    if (layers.is_full()) {
-      costs_.observe({.n_rows = n_rows, .n_requests = 1, .n_context = n_context, .seconds = seconds});
+  // Drawing from what the pass says included: with many requests that takes longer than the pass of a
+  // small model.
+  void watch_cost(int n_context, double seconds) {
+    const auto n_rows = static_cast<int>(pass_.rows.size());
+    if (pass_.layers->is_full()) {
+      costs_.observe(
+          {.n_rows = n_rows, .n_requests = n_sharing_, .n_context = n_context, .seconds = seconds});
     } else if (n_rows == 1) {
-      costs_.observe_layers(layers, n_context, seconds);
+      costs_.observe_layers(*pass_.layers, n_context, seconds);
     }
   }
 
