@@ -22,7 +22,7 @@ CONTEXT = 1024
 LOGIT_SPREAD = 2.5  # standard deviation of the logits
 
 # What architectures have.
-_HEAD_NORMS = ("qwen3", "qwen3moe", "qwen3vl", "gemma3", "olmo2", "exaone4", "hunyuan-dense", "maincoder")
+_HEAD_NORMS = ("qwen3", "qwen3moe", "qwen3vl", "gemma3", "olmo2", "olmoe", "exaone4", "hunyuan-dense", "maincoder")
 _ONLY_POST_NORMS = ("olmo2", "exaone4")
 _POST_NORMS = ("gemma2", "gemma3", "glm4", *_ONLY_POST_NORMS)
 _NORMS_OF_MEANS = ("starcoder2", "codeshell", "jais2", "nemotron", "stablelm", "orion", "olmo")
@@ -179,7 +179,7 @@ def _tensors(spec: TinySpec):
         if spec.attn_out_bias:
             yield draw.bias(f"{layer}.attn_output.bias", d)
         if spec.arch in _HEAD_NORMS:
-            of_all = spec.arch == "olmo2"
+            of_all = spec.arch in ("olmo2", "olmoe")
             yield draw.norm(f"{layer}.attn_q_norm.weight", q_size if of_all else spec.head_size)
             yield draw.norm(f"{layer}.attn_k_norm.weight", kv_size if of_all else spec.head_size)
         if spec.arch in _POST_NORMS:

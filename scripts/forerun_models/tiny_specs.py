@@ -234,6 +234,7 @@ def _mixtures() -> list[TinySpec]:
     return [
         replace(small, name="tiny-qwen2moe", arch="qwen2moe", qkv_bias=True, tied=False, experts=Experts(n_ff_shared=160, has_share=True)),
         replace(small, name="tiny-qwen3moe", arch="qwen3moe", head_size=64, seed=2, experts=Experts(n_all=16, n_used=4, n_ff=48)),
+        replace(small, name="tiny-olmoe", arch="olmoe", n_ff=96, n_head_kv=4, tied=False, experts=Experts()),
         replace(small, name="tiny-granitemoe", arch="granitemoe", n_ff=64, scales=(12.0, 0.015625, 0.22, 8.0), experts=Experts(n_ff=64, n_ff_shared=96)),
         replace(small, name="tiny-ernie-moe", arch="ernie4_5-moe", experts=Experts(n_ff_shared=96, n_dense_layers=1, has_preference=True)),
         replace(

@@ -47,7 +47,7 @@ std::string reason_of(const std::exception& error) {
   return reason;
 }
 
-jinja::value string_value(const std::string& text) {
+jinja::value text_value(const std::string& text) {
   return jinja::mk_val<jinja::value_string>(text);
 }
 
@@ -125,8 +125,8 @@ std::string ChatTemplate::render(const std::string& variables) const {
   try {
     jinja::context context(program_->source);
     set_guarded_functions(context);
-    context.set_val("bos_token", string_value(program_->tokens.bos));
-    context.set_val("eos_token", string_value(program_->tokens.eos));
+    context.set_val("bos_token", text_value(program_->tokens.bos));
+    context.set_val("eos_token", text_value(program_->tokens.eos));
     jinja::global_from_json(context, common_json::parse(variables), /*mark_input=*/false);
 
     const TemplateRun run;

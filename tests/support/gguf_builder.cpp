@@ -68,9 +68,9 @@ struct Blocks {
         pre_norms(!is_any_of(name, {"olmo2", "exaone4"})),
         post_norms(!pre_norms || is_any_of(name, {"gemma2", "gemma3", "glm4"})),
         gates(!is_any_of(name, {"starcoder2", "codeshell", "jais2", "nemotron", "arcee"})),
-        head_norms(is_any_of(name, {"qwen3", "qwen3moe", "qwen3vl", "gemma3", "olmo2", "exaone4",
+        head_norms(is_any_of(name, {"qwen3", "qwen3moe", "qwen3vl", "gemma3", "olmo2", "olmoe", "exaone4",
                                     "hunyuan-dense", "maincoder"})),
-        norms_heads_together(name == "olmo2") {}
+        norms_heads_together(is_any_of(name, {"olmo2", "olmoe"})) {}
 
   bool norms_means;
   bool norm_weights;
@@ -94,7 +94,7 @@ void add_experts(RandomTensors& random, const TinyModelSpec& spec, const std::st
   random.stack(prefix + "ffn_gate_exps.weight", spec.n_embd, kExpertFf, kExperts);
   random.stack(prefix + "ffn_up_exps.weight", spec.n_embd, kExpertFf, kExperts);
   random.stack(prefix + "ffn_down_exps.weight", kExpertFf, spec.n_embd, kExperts);
-  if (spec.architecture == "qwen3moe") return;
+  if (is_any_of(spec.architecture, {"qwen3moe", "olmoe"})) return;
   random.matrix(prefix + "ffn_gate_shexp.weight", spec.n_embd, kExpertFf);
   random.matrix(prefix + "ffn_up_shexp.weight", spec.n_embd, kExpertFf);
   random.matrix(prefix + "ffn_down_shexp.weight", kExpertFf, spec.n_embd);

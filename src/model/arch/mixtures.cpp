@@ -1,4 +1,4 @@
-// Mixtures of experts whose attention is a dense family's: Qwen 2 and 3, ERNIE 4.5, GLM 4.5. (Mixtral is
+// Mixtures of experts whose attention is a dense family's: Qwen 2 and 3, OLMoE, ERNIE 4.5, GLM 4.5. (Mixtral is
 // Llama's by name, and Granite's have its scales: llama.cpp, granite.cpp.)
 #include <algorithm>
 #include <array>
@@ -38,6 +38,25 @@ class Qwen3Moe final : public Architecture {
   ModelConfig config(const GgufMetadata& metadata) const override {
     ModelConfig config = read_mixture_config(metadata, RopeLayout::kHalves);
     default_to_shares_of_mlp(ConfigReader(metadata, config.architecture), config);
+    return config;
+  }
+
+  LayerWeights declare_layer(WeightLoader& loader, const ModelConfig& config, int layer) const override {
+    LayerWeights weights = Architecture::declare_layer(loader, config, layer);
+    declare_head_norms(loader, config, layer, weights.attention);
+    return weights;
+  }
+};
+
+class OlMoe final : public Architecture {
+ public:
+  std::string_view name() const override { return "olmoe"; }
+
+  ModelConfig config(const GgufMetadata& metadata) const override {
+    ModelConfig config = read_mixture_config(metadata, RopeLayout::kHalves);
+    config.head_norms = HeadNorms::kTogether;
+    config.experts.n_ff = config.n_ff;
+    config.experts.normalises = false;
     return config;
   }
 
@@ -118,9 +137,10 @@ class Glm4Moe final : public Architecture {
 std::span<const Architecture* const> mixture_architectures() {
   static const Qwen2Moe qwen2;
   static const Qwen3Moe qwen3;
+  static const OlMoe olmo;
   static const Ernie45Moe ernie;
   static const Glm4Moe glm;
-  static const std::array<const Architecture*, 4> all = {&qwen2, &qwen3, &ernie, &glm};
+  static const std::array<const Architecture*, 5> all = {&qwen2, &qwen3, &olmo, &ernie, &glm};
   return all;
 }
 
