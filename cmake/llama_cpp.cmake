@@ -6,9 +6,10 @@
 # exports its targets, and any other (the sanitizer build) links them by setting
 # FORERUN_LLAMA_TARGETS to the exported file.
 #
-# Targets: ggml, llama, forerun_jinja, forerun_llama_chat, forerun_llama_internals. FORERUN_LLAMA_LIBRARIES: those that are archives.
+# Targets: ggml, llama, forerun_jinja, forerun_llama_chat, forerun_llama_internals; ggml-rpc-server, for tests.
+# FORERUN_LLAMA_LIBRARIES: those that are archives.
 
-set(FORERUN_LLAMA_LIBRARIES ggml-base ggml-cpu ggml llama forerun_jinja forerun_llama_chat)
+set(FORERUN_LLAMA_LIBRARIES ggml-base ggml-cpu ggml-rpc ggml llama forerun_jinja forerun_llama_chat)
 if(FORERUN_CUDA)
   list(APPEND FORERUN_LLAMA_LIBRARIES ggml-cuda)
 endif()
@@ -49,6 +50,8 @@ block()
   set(GGML_CUDA ${FORERUN_CUDA})
   set(GGML_CUDA_NCCL OFF)
   set(GGML_NATIVE ${FORERUN_NATIVE})
+  set(GGML_RPC ON)
+  set(GGML_RPC_RDMA OFF)
   # It asks git for its version, which the unpacked tree does not know.
   find_program(FORERUN_FALSE false REQUIRED)
   set(GIT_EXECUTABLE "${FORERUN_FALSE}")
@@ -56,6 +59,18 @@ block()
 endblock()
 
 include(cmake/amx.cmake)
+
+# Layers on other machines: a server that goes away must not end the process.
+foreach(file ggml-rpc transport)
+  set_source_files_properties("${FORERUN_LLAMA_CPP}/ggml/src/ggml-rpc/${file}.cpp" TARGET_DIRECTORY ggml-rpc
+    PROPERTIES COMPILE_OPTIONS "-include;${PROJECT_SOURCE_DIR}/cmake/rpc/${file}.h")
+endforeach()
+# What listens on those machines, from llama.cpp as it is.
+if(EXISTS "${FORERUN_LLAMA_CPP}/tools/rpc/rpc-server.cpp")
+  add_executable(ggml-rpc-server EXCLUDE_FROM_ALL "${FORERUN_LLAMA_CPP}/tools/rpc/rpc-server.cpp")
+  target_link_libraries(ggml-rpc-server PRIVATE ggml)
+  target_compile_features(ggml-rpc-server PRIVATE cxx_std_17)
+endif()
 
 # The chat-template engine: of llama.cpp's `common` only these files are needed.
 # `common/jinja` itself must not be an include folder: it has a string.h.
@@ -95,8 +110,8 @@ foreach(target forerun_jinja forerun_llama_chat)
   target_compile_options(${target} PRIVATE -include "${PROJECT_SOURCE_DIR}/cmake/localtime_per_thread.h")
 endforeach()
 
-# Headers of libllama's own.
+# Headers of libllama's own, and of how it is built (rpc/).
 add_library(forerun_llama_internals INTERFACE)
-target_include_directories(forerun_llama_internals SYSTEM INTERFACE "${FORERUN_LLAMA_CPP}/src")
+target_include_directories(forerun_llama_internals SYSTEM INTERFACE "${FORERUN_LLAMA_CPP}/src" "${PROJECT_SOURCE_DIR}/cmake")
 
 export(TARGETS ${FORERUN_LLAMA_LIBRARIES} forerun_llama_internals FILE "${PROJECT_BINARY_DIR}/llama-targets.cmake")

@@ -30,6 +30,8 @@ _WANTED = (
     "ggml/include/",
     "ggml/src/ggml-cpu/",
     "ggml/src/ggml-cuda/",
+    "ggml/src/ggml-rpc/",
+    "tools/rpc/",
     "vendor/",
     "common/chat",
     "common/common.h",

@@ -20,7 +20,7 @@ readonly library_packages=(libboost1.81-dev libfmt-dev libedit-dev libcurl4-open
 readonly build_packages=(g++ cmake ninja-build pkgconf libcli11-dev libeigen3-dev nlohmann-json3-dev "${library_packages[@]}")
 readonly test_packages=(clang-format)
 readonly page_packages=(chromium fonts-dejavu-core python3)
-readonly llama_parts=2 # counts up when llama_sources.py unpacks more
+readonly llama_parts=3 # counts up when llama_sources.py unpacks more
 readonly python_packages=(python3 python3-venv)
 
 fail() {

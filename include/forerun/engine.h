@@ -54,6 +54,7 @@ class FORERUN_API Engine {
     std::string description;
     std::string kernels;
     int n_threads;
+    std::string placement;  // which layers are where; "": all on the device
   };
   Hardware hardware() const;
 

@@ -1,6 +1,7 @@
 // What an engine is made with.
 #pragma once
 
+#include <forerun/placement_options.h>
 #include <forerun/speculation_options.h>
 
 #include <functional>
@@ -10,11 +11,12 @@
 namespace forerun {
 
 struct EngineOptions {
-  std::string model = "smollm2";  // path of a GGUF file, or a name
-  std::string device = "auto";    // "auto", "cpu", "cuda", "cuda:1"
-  int n_threads = 0;              // CPU threads; 0: one per core
-  bool pin_threads = true;        // bind each to a CPU, where the system allows it
-  int n_parallel = 1;             // requests that are answered at once; the others wait
+  std::string model = "smollm2";    // path of a GGUF file, or a name
+  std::string device = "auto";      // "auto", "cpu", "cuda", "cuda:1"
+  PlacementOptions placement = {};  // where layers go that are not all on it
+  int n_threads = 0;                // CPU threads; 0: one per core
+  bool pin_threads = true;          // bind each to a CPU, where the system allows it
+  int n_parallel = 1;               // requests that are answered at once; the others wait
   int n_context = 0;  // tokens each may have; 0: what the model was trained for, at most 8192
   // Tokens whose keys and values are kept, of all requests together and of earlier texts, so that a
   // prompt that begins like one of these need not be read again. 0: n_parallel * n_context, or what

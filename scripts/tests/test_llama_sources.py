@@ -12,6 +12,7 @@ import llama_sources
 class TestUnpack(unittest.TestCase):
     def test_takes_what_the_build_needs(self):
         for name in ("CMakeLists.txt", "src/models/llama.cpp", "ggml/src/ggml.c", "ggml/src/ggml-cuda/fattn.cu",
+                     "ggml/src/ggml-rpc/ggml-rpc.cpp", "tools/rpc/rpc-server.cpp",
                      "common/jinja/lexer.cpp", "common/json.h", "vendor/nlohmann/json.hpp", "LICENSE"):  # fmt: skip
             self.assertTrue(llama_sources.is_wanted(PurePosixPath(name)), name)
         for name in (".git", "README.md", "ggml/src/ggml-metal/x.m", "tools/server/server.cpp", "common/arg.cpp",

@@ -6,6 +6,7 @@
 
 #include "core/error.h"
 #include "model/kv_cache.h"
+#include "model/placement.h"
 
 namespace forerun {
 namespace {
@@ -68,6 +69,7 @@ void check_options(const EngineOptions& options) {
          options.n_context);
   }
   kv_type_named(options.kv_type);
+  check_placement(options.placement);
   parse_speculation(options.speculation);
 }
 

@@ -18,7 +18,6 @@
 namespace forerun {
 namespace {
 
-constexpr int kDefaultContextLimit = 8192;
 constexpr int64_t kMaxCells = 1 << 30;  // of all contexts together, those of drafts beside them
 // Rows of a GPU's small passes when text is to be exact. More would take longer drafts; but passes
 // without any are filled up too, and there are many of these.
@@ -39,12 +38,18 @@ LoadedModel load(const EngineOptions& options) {
   check_options(options);
   std::function<void(double)> progress;
   if (options.progress) progress = [&](double share) { options.progress("loading", share); };
-  return load_model(resolve_model(options.model), device_of(options), progress);
+  return load_model(resolve_model(options.model),
+                    ModelLoadOptions{.device = device_of(options),
+                                     .placement = options.placement,
+                                     .needs = {.n_context = options.n_context,
+                                               .n_parallel = options.n_parallel,
+                                               .n_cells = options.n_cells,
+                                               .max_rows = options.max_rows}},
+                    progress);
 }
 
 int context_of(const EngineOptions& options, const ModelConfig& config) {
-  const int n =
-      options.n_context > 0 ? options.n_context : std::min(config.n_ctx_train, kDefaultContextLimit);
+  const int n = options.n_context > 0 ? options.n_context : usual_context(config);
   check(int64_t{n} * options.n_parallel <= kMaxCells,
         "so many contexts of that size are too large: choose a smaller context (-c) or fewer requests");
   return n;
@@ -55,7 +60,8 @@ int default_cells(const EngineOptions& options, const Model& model, int n_contex
   constexpr double kShare = 0.8;  // of what is free: drafters and passes need some, too
   const int n_all = n_context * options.n_parallel;
   const size_t of_cell = KvCache::cell_bytes(model.config(), kv_type_named(options.kv_type));
-  if (of_cell == 0) return n_all;  // a model whose texts are states
+  if (of_cell == 0) return n_all;                   // a model whose texts are states
+  if (model.placement().is_spread()) return n_all;  // it was spread with room for them
   const double n_fitting =
       kShare * static_cast<double>(model.device().n_free_bytes()) / static_cast<double>(of_cell);
   return n_fitting < n_all ? std::max(n_context, static_cast<int>(n_fitting)) : n_all;
@@ -111,6 +117,25 @@ int min_rows_of(const EngineOptions& options, const Model& model) {
   return kExactRows;
 }
 
+// What a user should know before the first answer; "": nothing.
+std::string notice_of(const Model& model) {
+  const Placement& placement = model.placement();
+  std::string notice;
+  if (placement.leaves_device) notice = "no layer goes to the GPU: the model is computed on the CPU";
+  if (placement.is_spread()) notice = placement.where();
+  if (placement.from_file) {
+    notice += fmt::format(
+        "{}the weights ({:.1f} GB) exceed the memory that is free: they are read from "
+        "the file again and again, which takes long",
+        notice.empty() ? "" : "; ", static_cast<double>(model.file().n_bytes()) / 1e9);
+  }
+  if (model.has_blocks()) return notice;
+  return fmt::format(
+      "{}{}{}: drafts come from texts and draft models, no layers are left out, and a draft may tip the "
+      "balance between tokens that are equally likely (--exact: no drafts)",
+      notice, notice.empty() ? "" : "; ", model.why_libllama());
+}
+
 // Warnings come at any time, from any thread: there is nobody to hand an exception to.
 Speculator::Warn never_throwing(Speculator::Warn warn) {
   if (!warn) return warn;
@@ -148,13 +173,7 @@ class Engine::Impl {
                       .warn = warn}),
         stepper(executor, loaded.vocabulary, stepper_options(options, n_context, warn), &costs) {
     add_speculation(options.speculation);
-    if (warn && !loaded.model->has_blocks()) {
-      warn(fmt::format(
-          "'{}' models run through libllama: drafts come from texts and draft models, no layers "
-          "are left out, and a draft may tip the balance between tokens that are equally likely "
-          "(--exact: no drafts)",
-          loaded.model->config().architecture));
-    }
+    if (const std::string notice = notice_of(*loaded.model); warn && !notice.empty()) warn(notice);
   }
   ~Impl() { keep_costs(executor, costs); }
 
@@ -214,7 +233,8 @@ Engine::Hardware Engine::hardware() const {
   return {.device = device.info().name,
           .description = device.info().description,
           .kernels = std::string(impl_->loaded.model->kernels_name()),
-          .n_threads = device.n_threads()};
+          .n_threads = device.n_threads(),
+          .placement = impl_->loaded.model->placement().where()};
 }
 
 Generation Engine::generate(Request request) {

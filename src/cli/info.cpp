@@ -7,11 +7,13 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "api/checked_options.h"
 #include "cli/commands.h"
 #include "cli/model_options.h"
 #include "cli/output.h"
 #include "gguf/gguf_file.h"
 #include "model/model.h"
+#include "model/placement.h"
 #include "text/chat_template.h"
 #include "text/printable.h"
 #include "text/vocabulary.h"
@@ -22,6 +24,9 @@ namespace {
 struct InfoOptions {
   std::string model{kDefaultModel};
   HubChoice hub;
+  std::string device = "auto";
+  int n_context = 0;
+  PlacementOptions placement;
   bool metadata = false;
   bool json = false;
 };
@@ -102,7 +107,24 @@ nlohmann::ordered_json to_json(const GgufFile& file, const ModelConfig& config,
           {"weight_bytes", summary.bytes_by_type}};
 }
 
+// Which layers would be where, as things are now, and what would compute them.
+struct Where {
+  std::string text;
+  bool by_libllama;
+};
+
+Where placed(const GgufFile& file, const InfoOptions& options) {
+  const auto device = Device::open({.name = options.device, .n_threads = 1, .pin_threads = false});
+  const Placement placement =
+      place_model(file, *device, options.placement, {.n_context = options.n_context});
+  std::string text = placement.where();
+  if (text.empty()) text = "all layers on " + (placement.leaves_device ? "cpu" : device->info().name);
+  if (placement.from_file) text += ", read from the file again and again: memory does not hold them";
+  return {.text = std::move(text), .by_libllama = placement.needs_libllama()};
+}
+
 void info(const InfoOptions& options) {
+  check_placement(options.placement);
   const GgufFile file = GgufFile::open(resolve_model(chosen_model(options.model, options.hub)));
   const GgufMetadata metadata = file.metadata();
   const Architecture* architecture = architecture_of(file);
@@ -110,9 +132,12 @@ void info(const InfoOptions& options) {
       architecture != nullptr ? architecture->config(metadata) : read_llama_config(metadata);
   const Vocabulary vocabulary = Vocabulary::load(metadata);
   const bool has_template = ChatTemplate::from(metadata).has_value();
+  const Where where = placed(file, options);
+  const bool is_ours = architecture != nullptr && !where.by_libllama;
   if (options.json) {
     nlohmann::ordered_json object = to_json(file, config, vocabulary, has_template);
-    object["computed_by"] = architecture != nullptr ? "forerun" : "libllama";
+    object["computed_by"] = is_ours ? "forerun" : "libllama";
+    object["placement"] = where.text;
     if (options.metadata) {
       for (const std::string& key : metadata.keys()) object["metadata"][key] = metadata.describe(key);
     }
@@ -120,7 +145,8 @@ void info(const InfoOptions& options) {
     return;
   }
   print_text(file, config, vocabulary, has_template);
-  print_row("computed by", architecture != nullptr ? kByForerun : kByLibllama);
+  print_row("placement", where.text);
+  print_row("computed by", is_ours ? kByForerun : kByLibllama);
   if (!options.metadata) return;
   std::printf("\n");
   for (const std::string& key : metadata.keys()) {
@@ -138,6 +164,11 @@ void add_info_command(CLI::App& app) {
   CLI::App* command = app.add_subcommand("info", "Show what a model file holds");
   CLI::Option* named = command->add_option("model", options->model, "Path of a GGUF file, or a name");
   add_hub_options(*command, options->hub, named->capture_default_str());
+  command->add_option("--device", options->device, "Where it would be computed: auto, cpu, cuda, cuda:1")
+      ->capture_default_str();
+  command->add_option("-c,--ctx-size", options->n_context, "Tokens that the context would hold")
+      ->check(CLI::Range(1, kMaxContext));
+  add_placement_options(*command, options->placement);
   command->add_flag("--metadata", options->metadata, "Show every metadata key too");
   command->add_flag("--json", options->json, "Print one JSON object");
   command->callback([options] { info(*options); });

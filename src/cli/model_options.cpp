@@ -2,13 +2,16 @@
 
 #include <unistd.h>
 
+#include <charconv>
 #include <chrono>
 #include <cstdio>
 #include <memory>
+#include <optional>
 
 #include "api/checked_options.h"
 #include "cli/output.h"
 #include "core/error.h"
+#include "model/placement.h"
 
 namespace forerun {
 namespace {
@@ -37,6 +40,16 @@ class ProgressLine {
   int shown_ = -1;
 };
 
+std::optional<int> parse_gpu_layers(const std::string& text) {
+  if (text == "auto") return std::nullopt;
+  int n = -1;
+  const char* end = text.data() + text.size();
+  if (std::from_chars(text.data(), end, n) != std::from_chars_result{end, std::errc()} || n < 0) {
+    fail(ErrorCode::kInvalidArgument, "--gpu-layers takes auto or a number from 0, not '{}'", text);
+  }
+  return n;
+}
+
 }  // namespace
 
 void add_model_options(CLI::App& command, ModelOptions& options) {
@@ -63,7 +76,35 @@ void add_context_options(CLI::App& command, ModelOptions& options) {
                    "On a GPU: exactly the text without speculation, at a price (on a CPU it always is)");
 }
 
+void add_placement_options(CLI::App& command, PlacementOptions& options) {
+  constexpr const char* kGroup = "Models that do not fit one device";
+  command
+      .add_option_function<std::string>(
+          "--gpu-layers",
+          [&options](const std::string& text) { options.n_gpu_layers = parse_gpu_layers(text); },
+          "Layers on GPUs and RPC servers, the others on the CPU: a number, or as many as fit")
+      ->default_str("auto")
+      ->group(kGroup);
+  command
+      .add_option("--split", options.split,
+                  "Shares of those layers, separated by commas: of each GPU, then of each RPC server "
+                  "(default: by free memory)")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->group(kGroup);
+  command.add_flag("--cpu-experts", options.cpu_experts, "Keep the weights of experts with the CPU")
+      ->group(kGroup);
+  command
+      .add_option("--rpc", options.rpc,
+                  "llama.cpp's RPC servers that take layers, separated by commas: host:port. Nothing "
+                  "protects what goes to them")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->group(kGroup);
+}
+
 EngineOptions engine_options(const ModelOptions& options, const SpeculationOptions& speculation) {
+  check_placement(options.placement);  // before a model is fetched
   EngineOptions engine;
   engine.model = chosen_model(options.model, options.hub);
   engine.device = options.device.name;
@@ -72,6 +113,7 @@ EngineOptions engine_options(const ModelOptions& options, const SpeculationOptio
   engine.n_context = options.n_context;
   engine.kv_type = options.kv_type;
   engine.exact = options.exact;
+  engine.placement = options.placement;
   engine.speculation = speculation;
   engine.progress = [line = std::make_shared<ProgressLine>()](std::string_view what, double share) {
     line->show(what, share);

@@ -20,6 +20,7 @@ struct ModelOptions {
   int n_context = 0;  // 0: the engine's default
   std::string kv_type = "f16";
   bool exact = false;
+  PlacementOptions placement;
 
   // As the user named it.
   const std::string& name() const { return hub.model.empty() ? model : hub.model; }
@@ -29,6 +30,9 @@ struct ModelOptions {
 void add_model_options(CLI::App& command, ModelOptions& options);
 // -c, --kv-type, --exact.
 void add_context_options(CLI::App& command, ModelOptions& options);
+
+// --gpu-layers, --split, --cpu-experts, --rpc.
+void add_placement_options(CLI::App& command, PlacementOptions& options);
 
 // What an engine with these options is made from; progress goes to standard error when it
 // takes longer than a second, and so do warnings. A model of a hub is pulled first. Throws Error.

@@ -141,6 +141,7 @@ void add_run_command(CLI::App& app) {
   command->add_flag("--json", options->json, "Print one JSON object instead of text");
   add_model_options(*command, options->model);
   add_context_options(*command, options->model);
+  add_placement_options(*command, options->model.placement);
   add_generation_options(*command, options->generation);
   add_speculation_options(*command, options->speculation);
   command->footer(

@@ -221,6 +221,7 @@ void add_serve_command(CLI::App& app) {
   command->add_flag("--metrics,!--no-metrics", flags->serve.shows_metrics, "Show counters at /metrics");
   add_model_options(*command, flags->model);
   add_context_options(*command, flags->model);
+  add_placement_options(*command, flags->model.placement);
   add_generation_options(*command, flags->generation);
   add_speculation_options(*command, flags->speculation);
   command->footer(

@@ -90,6 +90,8 @@ CostKey CostKey::of(Executor& executor) {
   machine.add(executor.model().kernels_name());
   machine.add(executor.min_rows());
   machine.add(kVersionText);
+  const std::string placement = executor.model().placement().where();
+  if (!placement.empty()) machine.add(placement);
   StableHash all = machine;
   all.add(executor.model().fingerprint());
   all.add(ggml_type_name(ggml_type_of(executor.kv_type())));

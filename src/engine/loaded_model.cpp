@@ -7,7 +7,29 @@
 
 namespace forerun {
 
+namespace {
+
+std::shared_ptr<const Model> load_weights(const std::shared_ptr<const GgufFile>& file,
+                                          const ModelLoadOptions& options,
+                                          const std::function<void(double)>& progress) {
+  std::shared_ptr<Device> device = Device::open(options.device);
+  Placement placement = place_model(*file, *device, options.placement, options.needs);
+  if (placement.leaves_device) {
+    DeviceOptions cpu = options.device;
+    cpu.name = "cpu";
+    device = Device::open(cpu);
+  }
+  return Model::load(file, std::move(device), progress, std::move(placement));
+}
+
+}  // namespace
+
 LoadedModel load_model(const std::filesystem::path& path, const DeviceOptions& device,
+                       const std::function<void(double)>& progress) {
+  return load_model(path, ModelLoadOptions{.device = device}, progress);
+}
+
+LoadedModel load_model(const std::filesystem::path& path, const ModelLoadOptions& options,
                        const std::function<void(double)>& progress) {
   const auto file = std::make_shared<const GgufFile>(GgufFile::open(path));
   architecture_of(*file);  // before anything is loaded: the likeliest thing to be wrong
@@ -17,7 +39,7 @@ LoadedModel load_model(const std::filesystem::path& path, const DeviceOptions& d
     unpin_current_thread();
     return Vocabulary::load(file->metadata());
   });
-  std::shared_ptr<const Model> model = Model::load(file, Device::open(device), progress);
+  std::shared_ptr<const Model> model = load_weights(file, options, progress);
   LoadedModel loaded{.model = model,
                      .vocabulary = vocabulary.get(),
                      .chat_template = ChatTemplate::from(model->file().metadata())};

@@ -11,6 +11,7 @@
 
 #include "model/device.h"
 #include "model/model.h"
+#include "model/placement.h"
 #include "text/chat_template.h"
 #include "text/vocabulary.h"
 
@@ -28,8 +29,16 @@ struct LoadedModel {
 // has none. Throws Error.
 std::vector<TokenId> prompt_for(const LoadedModel& loaded, const std::string& text);
 
+struct ModelLoadOptions {
+  DeviceOptions device = {};
+  PlacementOptions placement = {};
+  TextNeeds needs = {};
+};
+
 // Loads weights and vocabulary at the same time. `progress` gets the share of
 // weights loaded, at most every tenth of a second; may be empty. Throws Error.
+LoadedModel load_model(const std::filesystem::path& path, const ModelLoadOptions& options,
+                       const std::function<void(double)>& progress = {});
 LoadedModel load_model(const std::filesystem::path& path, const DeviceOptions& device,
                        const std::function<void(double)>& progress = {});
 

@@ -62,10 +62,14 @@ DeviceInfo describe(ggml_backend_dev_t device) {
   return {.name = public_name(device), .description = ggml_backend_dev_description(device)};
 }
 
+bool is_choice(const std::string& name) {
+  return lower(name) != "auto";
+}
+
 ggml_backend_dev_t find_device(const std::string& name) {
   const auto devices = usable_devices();
   const std::string wanted = lower(name);
-  if (wanted == "auto") {
+  if (!is_choice(name)) {
     const auto gpu = std::find_if(devices.begin(), devices.end(), is_gpu);
     if (gpu != devices.end()) return *gpu;
     return ggml_backend_dev_by_type(GGML_BACKEND_DEVICE_TYPE_CPU);
@@ -86,6 +90,7 @@ std::shared_ptr<Device> Device::open(const DeviceOptions& options) {
   std::shared_ptr<Device> device(new Device());
   device->device_ = find_device(options.name);
   device->info_ = describe(device->device_);
+  device->is_chosen_ = is_choice(options.name);
   device->is_host_ = ggml_backend_buft_is_host(ggml_backend_dev_buffer_type(device->device_));
   if (is_cpu(device->device_)) device->kernels_ = &best_kernels();
   device->kv_type_ = options.kv_type;
@@ -167,11 +172,25 @@ bool Device::can_multiply(const ggml_tensor* weight) const {
   return supports(product);
 }
 
-size_t Device::n_free_bytes() const {
-  if (is_host_) return available_host_memory();
+std::vector<NamedDevice> Device::gpus() const {
+  std::vector<NamedDevice> gpus;
+  if (!is_gpu(device_)) return gpus;
+  gpus.push_back({.raw = device_, .name = info_.name});
+  for (ggml_backend_dev_t device : usable_devices()) {
+    if (is_chosen_ || device == device_ || !is_gpu(device)) continue;
+    gpus.push_back({.raw = device, .name = public_name(device)});
+  }
+  return gpus;
+}
+
+size_t n_free_bytes(ggml_backend_dev_t device) {
   size_t available = 0, total = 0;
-  ggml_backend_dev_memory(device_, &available, &total);
+  ggml_backend_dev_memory(device, &available, &total);
   return available;
+}
+
+size_t Device::n_free_bytes() const {
+  return is_host_ ? available_host_memory() : forerun::n_free_bytes(device_);
 }
 
 DeviceMemory Device::allocate_zeroed(size_t n_bytes, const std::string& what) const {

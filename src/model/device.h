@@ -37,6 +37,15 @@ struct DeviceInfo {
   std::string description;  // "NVIDIA H200", "Intel(R) Xeon(R) ..."
 };
 
+// One that ggml computes on, under the name that users know it by.
+struct NamedDevice {
+  ggml_backend_dev_t raw;
+  std::string name;
+};
+
+// What its backend says.
+size_t n_free_bytes(ggml_backend_dev_t device);
+
 // Memory of the device, zeroed. Frees itself.
 class DeviceMemory {
  public:
@@ -70,6 +79,8 @@ class Device {
   // The CPU that each thread is bound to; empty: none is.
   std::span<const int> cpus() const { return cpus_; }
   ggml_backend_dev_t raw() const { return device_; }
+  // This one if it is a GPU, and behind it the others here if nobody chose among them.
+  std::vector<NamedDevice> gpus() const;
 
   // Whether tensors of this device can be read and written in place by the CPU.
   bool is_host() const { return is_host_; }
@@ -114,6 +125,7 @@ class Device {
 
   DeviceInfo info_;
   ggml_backend_dev_t device_ = nullptr;
+  bool is_chosen_ = true;  // by name
   bool is_host_ = true;
   int n_threads_ = 1;
   KvType kv_type_ = KvType::kF16;

@@ -120,12 +120,16 @@ std::shared_ptr<const Model> Model::load(GgufFile file, std::shared_ptr<Device> 
 
 std::shared_ptr<const Model> Model::load(std::shared_ptr<const GgufFile> file,
                                          std::shared_ptr<Device> device,
-                                         const std::function<void(double)>& progress) {
+                                         const std::function<void(double)>& progress,
+                                         Placement placement) {
   std::shared_ptr<Model> model(new Model(std::move(file)));
   model->device_ = std::move(device);
-  model->architecture_ = architecture_of(*model->file_);
+  model->placement_ = std::move(placement);
+  const Architecture* architecture = architecture_of(*model->file_);
+  if (!model->placement_.needs_libllama()) model->architecture_ = architecture;
   if (model->architecture_ == nullptr) {
-    model->llama_ = std::make_unique<LlamaModel>(*model->file_, *model->device_, progress);
+    model->llama_ =
+        std::make_unique<LlamaModel>(*model->file_, *model->device_, model->placement_, progress);
     model->config_ = model->llama_->config(model->file_->metadata());
     return model;
   }
@@ -161,8 +165,13 @@ void Model::embed(TokenId token, std::span<float> embedding) const {
 
 void Model::require_blocks(std::string_view what) const {
   if (has_blocks()) return;
-  fail(ErrorCode::kUnsupported, "{} needs the model's layers, and '{}' models run through libllama",
-       what, config_.architecture);
+  fail(ErrorCode::kUnsupported, "{} needs the model's layers, and {}", what, why_libllama());
+}
+
+std::string Model::why_libllama() const {
+  if (placement_.is_spread()) return "a model that is spread over devices runs through libllama";
+  if (placement_.from_file) return "a model that is larger than memory runs through libllama";
+  return fmt::format("'{}' models run through libllama", config_.architecture);
 }
 
 std::string_view Model::kernels_name() const {

@@ -9,6 +9,7 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "core/ids.h"
@@ -17,6 +18,7 @@
 #include "model/config.h"
 #include "model/device.h"
 #include "model/llama/llama_model.h"
+#include "model/placement.h"
 #include "model/weight_loader.h"
 #include "model/weights.h"
 
@@ -28,10 +30,12 @@ uint64_t model_fingerprint(const GgufFile& file);
 
 class Model {
  public:
-  // `progress` gets the share of weights loaded; may be empty. Throws Error.
+  // `progress` gets the share of weights loaded; may be empty. `placement` is place_model()'s of the
+  // file and the device. Throws Error.
   static std::shared_ptr<const Model> load(std::shared_ptr<const GgufFile> file,
                                            std::shared_ptr<Device> device,
-                                           const std::function<void(double)>& progress = {});
+                                           const std::function<void(double)>& progress = {},
+                                           Placement placement = {});
   static std::shared_ptr<const Model> load(GgufFile file, std::shared_ptr<Device> device,
                                            const std::function<void(double)>& progress = {});
 
@@ -45,6 +49,9 @@ class Model {
   void require_blocks(std::string_view what) const;
   // What computes it where we have no architecture for it; nullptr: we have.
   const LlamaModel* llama() const { return llama_.get(); }
+  // Why that is so, as a clause.
+  std::string why_libllama() const;
+  const Placement& placement() const { return placement_; }
   Device& device() const { return *device_; }
   // Our kernels on a GPU, where they compute this model; nullptr: others do.
   GpuKernels* gpu_kernels() const { return gpu_; }
@@ -64,6 +71,7 @@ class Model {
   GpuKernels* serving_gpu_kernels() const;
 
   std::shared_ptr<Device> device_;
+  Placement placement_;
   GpuKernels* gpu_ = nullptr;  // of the device
   const Architecture* architecture_ = nullptr;
   std::unique_ptr<LlamaModel> llama_;

@@ -16,7 +16,7 @@ namespace {
 class LibllamaContender final : public Contender {
  public:
   LibllamaContender(const ContenderOptions& options, const Device& device)
-      : model_(GgufFile::open(options.model), device, {}) {
+      : model_(GgufFile::open(options.model), device, {}, {}) {
     GgmlLogCapture log;
     llama_context_params params = llama_context_default_params();
     params.n_ctx = static_cast<uint32_t>(options.n_context);
@@ -28,7 +28,7 @@ class LibllamaContender final : public Contender {
     context_.reset(llama_init_from_model(model_.raw(), params));
     if (!context_)
       fail(ErrorCode::kOutOfMemory, "libllama cannot make a context: {}", log.first_error());
-    threads_ = give_threads(context_.get(), device);
+    if (model_.uses_cpu()) threads_ = give_threads(context_.get(), device);
     n_vocab_ = llama_vocab_n_tokens(llama_model_get_vocab(model_.raw()));
   }
 

@@ -67,6 +67,13 @@ void add_sampling(Command& command, const Json& sampling) {
   command.add_all("--logit-bias", sampling.value("logit_bias", Json::array()));
 }
 
+void add_placement(Command& command, const Json& placement) {
+  command.add("--gpu-layers", setting(placement, "gpu_layers"));
+  command.add_all("--split", placement.value("split", Json::array()));
+  if (placement.value("cpu_experts", false)) command.flag("--cpu-experts");
+  command.add_all("--rpc", placement.value("rpc", Json::array()));
+}
+
 std::string repeat_command(const Json& json, const SpecBenchResult& result) {
   Command command("forerun bench spec");
   const std::vector<std::string> own(
@@ -91,6 +98,7 @@ std::string repeat_command(const Json& json, const SpecBenchResult& result) {
   add_sampling(command, json.value("sampling", Json::object()));
   command.add("--seed", setting(json, "seed"));
   command.add("--device", setting(json, "device"));
+  add_placement(command, json.value("placement", Json::object()));
   command.add("--threads", setting(json, "threads"));
   if (!json.value("pinned", true)) command.flag("--no-pin");
   command.add("--ctx-size", setting(json, "context"));
@@ -121,6 +129,7 @@ std::string measured_section(const SpecPageData& data, const Json& json) {
   const std::vector<std::pair<std::string_view, std::string>> rows{
       {"model", setting(json, "model")},
       {"device", device},
+      {"placement", setting(json.value("placement", Json::object()), "where")},
       {"kernels", setting(json, "kernels")},
       {"threads", fmt::format("{} on {} CPUs", setting(json, "threads"), setting(json, "cpus"))},
       {"prompts", grouped(static_cast<int64_t>(data.result.prompts.size()))},

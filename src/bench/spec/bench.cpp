@@ -255,6 +255,7 @@ SpecBenchResult run_spec_bench(const SpecBenchOptions& options,
   result.device = hardware.device;
   result.device_description = hardware.description;
   result.kernels = hardware.kernels;
+  result.placement = hardware.placement;
   result.n_threads = hardware.n_threads;
   result.n_context = engine.n_context();
 

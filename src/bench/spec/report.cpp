@@ -91,6 +91,14 @@ Json method_json(const SpecBenchResult& result, size_t method, bool with_steps) 
 
 // ---- The setting ----
 
+Json placement_json(const PlacementOptions& options, const std::string& where) {
+  return {{"gpu_layers", options.n_gpu_layers ? Json(*options.n_gpu_layers) : Json("auto")},
+          {"split", options.split},
+          {"cpu_experts", options.cpu_experts},
+          {"rpc", options.rpc},
+          {"where", where}};
+}
+
 Json setting_json(const SpecBenchOptions& options, const SpecBenchResult& result) {
   const SamplingOptions& sampling = options.generation.sampling;
   const SpeculationOptions& speculation = options.engine.speculation;
@@ -129,6 +137,9 @@ Json setting_json(const SpecBenchOptions& options, const SpecBenchResult& result
             {"live_folder", options.live_folder.string()},
             {"method_options", methods}};
   if (options.prompt_origin.mix) json["mix"] = *options.prompt_origin.mix;
+  if (!result.placement.empty()) {
+    json["placement"] = placement_json(options.engine.placement, result.placement);
+  }
   return json;
 }
 

@@ -54,6 +54,7 @@ struct PeerComparison {
 
 struct SpecBenchResult {
   std::string device, device_description, kernels;
+  std::string placement;  // which layers are where; "": all on the device
   int n_threads = 0;
   int n_context = 0;
   std::string llama_version;  // of the llama-server that took part

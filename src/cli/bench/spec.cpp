@@ -196,6 +196,7 @@ void add_bench_spec_command(CLI::App& bench) {
   command->add_option("--report", options->report, "Write a page with plots to this file (HTML)");
   add_model_options(*command, options->model);
   add_context_options(*command, options->model);
+  add_placement_options(*command, options->model.placement);
   add_generation_options(*command, options->generation);
   add_speculation_options(*command, options->speculation);
   command->callback([options] { bench_spec(*options); });

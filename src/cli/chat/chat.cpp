@@ -68,6 +68,7 @@ void add_chat_command(CLI::App& app) {
   command->add_option("--system", options->system, "A system message before the conversation");
   add_model_options(*command, options->model);
   add_context_options(*command, options->model);
+  add_placement_options(*command, options->model.placement);
   add_generation_options(*command, options->generation);
   add_speculation_options(*command, options->speculation);
   command->footer(std::string("While it runs:\n") + chat_help());

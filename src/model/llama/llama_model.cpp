@@ -4,7 +4,7 @@
 #include <llama.h>
 
 #include <algorithm>
-#include <array>
+#include <vector>
 
 #include "core/error.h"
 #include "gguf/ggml_aborts.h"
@@ -22,20 +22,65 @@ int largest(const GgufMetadata& metadata, const std::string& key) {
   return static_cast<int>(metadata.get_int(key).value_or(0));
 }
 
+// What libllama is told of where layers go; it reads some of it from here until it has loaded.
+class PlacementParams {
+ public:
+  PlacementParams(const Device& device, const Placement& placement)
+      : split_(llama_max_devices()), reads_in_place_(placement.from_file) {
+    if (!placement.is_spread() && !device.is_host()) {
+      devices_.push_back(device.raw());
+      n_gpu_layers_ = -1;
+    }
+    // It numbers the layers from the first that is not the CPU's, and looks in which share of all of
+    // them, the head included, a number lies: bounds of shares are between two numbers.
+    double before = 0;
+    for (const Placement::Part& part : placement.parts) {
+      n_gpu_layers_ += part.n_layers;
+      const bool is_last = &part == &placement.parts.back();
+      const double end = is_last ? n_gpu_layers_ : n_gpu_layers_ - 0.5;
+      split_[devices_.size()] = static_cast<float>(end - before);
+      before = end;
+      devices_.push_back(part.device.raw);
+    }
+    devices_.push_back(nullptr);
+    if (!placement.cpu_experts) return;
+    for (const char* name : expert_names()) overrides_.push_back({name, ggml_backend_cpu_buffer_type()});
+    overrides_.push_back({nullptr, nullptr});
+  }
+
+  void set(llama_model_params& params) {
+    params.devices = devices_.data();
+    params.n_gpu_layers = n_gpu_layers_;
+    params.tensor_split = split_.data();
+    if (!overrides_.empty()) params.tensor_buft_overrides = overrides_.data();
+    if (reads_in_place_) {  // else it packs some of them into memory
+      params.load_mode = LLAMA_LOAD_MODE_MMAP;
+      params.use_extra_bufts = false;
+    }
+  }
+
+ private:
+  std::vector<ggml_backend_dev_t> devices_;
+  std::vector<float> split_;
+  std::vector<llama_model_tensor_buft_override> overrides_;
+  int n_gpu_layers_ = 0;
+  bool reads_in_place_;
+};
+
 }  // namespace
 
 bool llama_knows(const std::string& architecture) {
   return llm_arch_from_string(architecture) != LLM_ARCH_UNKNOWN;
 }
 
-LlamaModel::LlamaModel(const GgufFile& file, const Device& device,
-                       const std::function<void(double)>& progress) {
+LlamaModel::LlamaModel(const GgufFile& file, const Device& device, const Placement& placement,
+                       const std::function<void(double)>& progress)
+    : uses_cpu_(device.is_host() || placement.is_spread()), servers_(placement.servers) {
   GgmlLogCapture log;
   const GgmlAbortsThrow aborts_throw;  // it checks a file in that way, too
-  std::array<ggml_backend_dev_t, 2> devices = {device.is_host() ? nullptr : device.raw(), nullptr};
   llama_model_params params = llama_model_default_params();
-  params.devices = devices.data();
-  params.n_gpu_layers = device.is_host() ? 0 : -1;
+  PlacementParams places(device, placement);
+  places.set(params);
   params.progress_callback = [](float share, void* to) {
     const auto& tell = *static_cast<const std::function<void(double)>*>(to);
     if (tell) tell(static_cast<double>(share));
@@ -50,8 +95,10 @@ LlamaModel::LlamaModel(const GgufFile& file, const Device& device,
   }
   if (model_ == nullptr) {
     if (reason.empty()) reason = log.first_error();
+    check_servers();
     fail(ErrorCode::kUnsupported, "libllama cannot load {}: {}", file.path().string(), reason);
   }
+  check_servers();
   if (!llama_model_has_decoder(model_.get()) || llama_model_has_encoder(model_.get())) {
     fail(ErrorCode::kUnsupported, "{} has an encoder, and forerun runs models that decode alone",
          file.path().string());

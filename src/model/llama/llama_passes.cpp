@@ -41,8 +41,10 @@ llama_context* make_context(const Model& model, const ExecutorOptions& options) 
   try {
     if (llama_context* context = llama_init_from_model(model.llama()->raw(), params)) return context;
   } catch (const std::exception& error) {
+    model.llama()->check_servers();
     fail(ErrorCode::kUnsupported, "libllama cannot compute with this model: {}", error.what());
   }
+  model.llama()->check_servers();
   fail(ErrorCode::kOutOfMemory, "libllama cannot make a context of {} tokens: {} (a smaller one: -c)",
        options.kv.n_cells, log.first_error());
 }
@@ -75,7 +77,8 @@ LlamaPasses::LlamaPasses(std::shared_ptr<const Model> model, const ExecutorOptio
     limits_ = {.trees = false, .depth = kRollback, .rolls_back = llama_n_rs_seq(context_.get()) > 0};
   }
   if (options.is_exact) limits_.depth = 0;
-  threads_ = give_threads(context_.get(), model_->device());
+  if (model_->llama()->uses_cpu()) threads_ = give_threads(context_.get(), model_->device());
+  model_->llama()->check_servers();
 }
 
 std::vector<Written> LlamaPasses::path_to(const Row& row) {
@@ -136,6 +139,7 @@ std::vector<LlamaPasses::Leaf> LlamaPasses::leaves_of(const Pass& pass) {
 void LlamaPasses::run(const Pass& pass, PassResult& result) {
   if (!pass.states.empty() || !pass.hidden_at.empty()) model_->require_blocks("looking into a pass");
   if (pass.layers && !pass.layers->is_full()) model_->require_blocks("leaving layers out");
+  model_->llama()->check_servers();
   write_cells(pass);
   int32_t n_logits = 0;
   result.logit_index_.resize(pass.rows.size());
@@ -238,6 +242,7 @@ void LlamaPasses::decode(std::span<const Token> tokens, PassResult& result) {
     status = llama_decode(context_.get(), batch);
   }
   if (status != 0) {
+    model_->llama()->check_servers();
     texts_.release_all();
     texts_.clear_others();
     fail(status == 1 ? ErrorCode::kOutOfMemory : ErrorCode::kIo, "libllama failed to compute: {}",
@@ -253,6 +258,7 @@ void LlamaPasses::decode(std::span<const Token> tokens, PassResult& result) {
                 logits_.begin() + static_cast<std::ptrdiff_t>(place * result.n_vocab_));
     row = -1;
   }
+  model_->llama()->check_servers();  // zeros come from one that was lost
 }
 
 void LlamaPasses::save(SequenceId, std::span<const TokenId>, const std::filesystem::path&) const {

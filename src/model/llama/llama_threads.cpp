@@ -5,7 +5,6 @@
 namespace forerun {
 
 LlamaThreads give_threads(llama_context* context, const Device& device) {
-  if (!device.is_host()) return nullptr;
   ggml_threadpool_params params = ggml_threadpool_params_default(device.n_threads());
   const auto has_place = [](int cpu) { return cpu < GGML_MAX_N_THREADS; };
   params.strict_cpu = !device.cpus().empty() && std::ranges::all_of(device.cpus(), has_place);

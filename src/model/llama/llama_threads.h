@@ -17,7 +17,7 @@ struct FreeLlamaThreads {
 using LlamaThreads = std::unique_ptr<ggml_threadpool, FreeLlamaThreads>;
 
 // Without threads of its own a context would start some for every pass, where the caller is pinned all
-// on one CPU. nullptr: the device is no CPU.
+// on one CPU.
 LlamaThreads give_threads(llama_context* context, const Device& device);
 
 }  // namespace forerun

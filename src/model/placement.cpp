@@ -1,0 +1,207 @@
+#include "model/placement.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <llama.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <numeric>
+#include <string_view>
+
+#include "core/error.h"
+#include "model/host_memory.h"
+#include "model/layer_plan.h"
+#include "model/llama/llama_model.h"
+
+namespace forerun {
+namespace {
+
+constexpr int kUsualContext = 8192;
+// Beside what passes certainly need on a device: the driver's, and ggml's for attention.
+constexpr size_t kHeadroom = size_t{512} << 20;
+
+constexpr std::array kExpertNames = {"ffn_up_exps", "ffn_down_exps", "ffn_gate_exps", "ffn_gate_up_exps",
+                                     "_chexps"};
+
+bool is_expert(std::string_view name) {
+  return std::ranges::any_of(
+      kExpertNames, [&](const char* part) { return name.find(part) != std::string_view::npos; });
+}
+
+// nullopt: it is of no layer.
+std::optional<size_t> layer_of(std::string_view name) {
+  constexpr std::string_view kPrefix = "blk.";
+  if (!name.starts_with(kPrefix)) return std::nullopt;
+  size_t layer = 0;
+  const auto [end, error] =
+      std::from_chars(name.data() + kPrefix.size(), name.data() + name.size(), layer);
+  return error == std::errc() ? std::optional(layer) : std::nullopt;
+}
+
+PartSizes sizes_of(const GgufFile& file, const ModelConfig& config, bool cpu_experts) {
+  constexpr int kMostLayers = 1 << 16;
+  if (config.n_layers < 0 || config.n_layers > kMostLayers) {
+    fail(ErrorCode::kInvalidFile, "{} says that it has {} layers", file.path().string(),
+         config.n_layers);
+  }
+  PartSizes sizes{.layers = std::vector<size_t>(static_cast<size_t>(config.n_layers))};
+  for (const GgufTensor& tensor : file.tensors()) {
+    const auto layer = layer_of(tensor.name);
+    if (cpu_experts && is_expert(tensor.name)) {
+      sizes.stays += tensor.n_bytes;
+    } else if (layer && *layer < sizes.layers.size()) {
+      sizes.layers[*layer] += tensor.n_bytes;
+    } else if (tensor.name.starts_with("output")) {
+      sizes.head += tensor.n_bytes;
+    } else {
+      sizes.stays += tensor.n_bytes;
+    }
+  }
+  const GgufTensor* embedding = file.find_tensor("token_embd.weight");
+  if (embedding != nullptr && file.find_tensor("output.weight") == nullptr) {
+    sizes.head += embedding->n_bytes;  // tied, and needed at both ends
+  }
+  return sizes;
+}
+
+void add_needs(PartSizes& sizes, const ModelConfig& config, const GgufFile& file, KvType kv_type,
+               const TextNeeds& needs) {
+  const ggml_type type = ggml_type_of(kv_type);
+  const int64_t n_embd = GGML_PAD(std::max<int64_t>(0, config.n_embd_kv()), ggml_blck_size(type));
+  const size_t of_cell = 2 * ggml_row_size(type, n_embd);
+  const int n_context = needs.n_context > 0 ? needs.n_context : usual_context(config);
+  const int64_t n_cells = needs.n_cells > 0 ? needs.n_cells : int64_t{n_context} * needs.n_parallel;
+  sizes.cache = of_cell * static_cast<size_t>(n_cells);
+  sizes.least_cache = of_cell * static_cast<size_t>(n_context);
+  const GgufTensor* embedding = file.find_tensor("token_embd.weight");
+  const int64_t n_vocab = embedding != nullptr ? embedding->shape[1] : 0;
+  const int64_t row =
+      n_vocab + std::max<int64_t>(0, 8 * int64_t{config.n_embd} + 4 * int64_t{config.n_ff});
+  sizes.passes = kHeadroom + static_cast<size_t>(needs.max_rows * row) * sizeof(float);
+}
+
+std::string names_of(const std::vector<NamedDevice>& devices) {
+  std::vector<std::string> names;
+  for (const NamedDevice& device : devices) names.push_back(device.name);
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+void check_for(const PlacementOptions& options, const std::vector<NamedDevice>& devices) {
+  if (options.n_gpu_layers.value_or(0) > 0 && devices.empty()) {
+    fail(ErrorCode::kInvalidArgument,
+         "--gpu-layers {}: there is no GPU to compute on here, and no RPC server is named (--rpc)",
+         *options.n_gpu_layers);
+  }
+  if (!options.split.empty() && options.split.size() != devices.size()) {
+    fail(ErrorCode::kInvalidArgument, "--split has {} shares, and layers go to {}{}{}",
+         options.split.size(), devices.size(),
+         devices.size() == 1 ? " device: " : " devices: ", names_of(devices));
+  }
+  if (devices.size() > llama_max_devices()) {
+    fail(ErrorCode::kInvalidArgument, "layers can go to {} devices, not to {}", llama_max_devices(),
+         devices.size());
+  }
+}
+
+std::string range_text(int first, int n) {
+  return n == 1 ? fmt::format("{}", first) : fmt::format("{}-{}", first, first + n - 1);
+}
+
+}  // namespace
+
+int usual_context(const ModelConfig& config) {
+  return std::min(config.n_ctx_train, kUsualContext);
+}
+
+std::span<const char* const> expert_names() {
+  return kExpertNames;
+}
+
+void check_placement(const PlacementOptions& options) {
+  if (options.n_gpu_layers && *options.n_gpu_layers < 0) {
+    fail(ErrorCode::kInvalidArgument, "--gpu-layers takes auto or a number from 0, not {}",
+         *options.n_gpu_layers);
+  }
+  const auto is_share = [](double share) { return std::isfinite(share) && share >= 0; };
+  const double sum = std::reduce(options.split.begin(), options.split.end());
+  if (!std::ranges::all_of(options.split, is_share) || (!options.split.empty() && !(sum > 0))) {
+    fail(ErrorCode::kInvalidArgument, "--split takes shares from 0, one of them greater");
+  }
+  for (const std::string& endpoint : options.rpc) {
+    check_rpc_endpoint(endpoint);
+    if (std::ranges::count(options.rpc, endpoint) > 1) {
+      fail(ErrorCode::kInvalidArgument, "--rpc names {} twice", endpoint);
+    }
+  }
+}
+
+std::string Placement::where() const {
+  if (!is_spread()) return "";
+  std::string text;
+  int next = 0;
+  const auto add = [&](int n, const std::string& device, bool has_head) {
+    std::string what;
+    if (n > 0) what = (next == 0 ? "layers " : "") + range_text(next, n);
+    if (has_head) what += n > 0 ? " and the head" : "the head";
+    text += fmt::format("{}{} on {}", text.empty() ? "" : ", ", what, device);
+    next += n;
+  };
+  if (n_on_cpu > 0) add(n_on_cpu, "cpu", false);
+  for (size_t i = 0; i < parts.size(); ++i) {
+    const bool is_last = i + 1 == parts.size();
+    add(parts[i].n_layers - (is_last ? 1 : 0), parts[i].device.name, is_last);
+  }
+  if (cpu_experts) text += ", experts on cpu";
+  return text;
+}
+
+Placement place_model(const GgufFile& file, const Device& device, const PlacementOptions& options,
+                      const TextNeeds& needs) {
+  check_placement(options);
+  Placement placement;
+  std::vector<NamedDevice> devices = device.gpus();
+  if (!options.rpc.empty()) {
+    auto servers = std::make_shared<const RpcServers>(options.rpc);
+    devices.insert(devices.end(), servers->devices().begin(), servers->devices().end());
+    placement.servers = std::move(servers);
+  }
+  check_for(options, devices);
+
+  const ModelConfig config = read_llama_config(file.metadata());
+  const bool has_experts =
+      std::ranges::any_of(file.tensors(), [](const GgufTensor& t) { return is_expert(t.name); });
+  placement.cpu_experts = options.cpu_experts && has_experts && !devices.empty();
+  PartSizes sizes = sizes_of(file, config, placement.cpu_experts);
+  add_needs(sizes, config, file, device.kv_type(), needs);
+  std::vector<size_t> free_bytes;
+  for (const NamedDevice& d : devices) free_bytes.push_back(n_free_bytes(d.raw));
+  if (placement.servers) placement.servers->check();
+  const LayerPlan plan = plan_layers(sizes,
+                                     {.n_gpu_layers = options.n_gpu_layers,
+                                      .split = options.split,
+                                      .prefers_first = options.rpc.empty()},
+                                     free_bytes, available_host_memory());
+
+  placement.from_file = plan.exceeds_memory;
+  placement.n_on_cpu = plan.n_on_cpu;
+  for (size_t i = 0; i < devices.size(); ++i) {
+    if (plan.on_device[i] > 0) {
+      placement.parts.push_back({.device = devices[i], .n_layers = plan.on_device[i]});
+    }
+  }
+  if (placement.parts.empty()) {
+    placement.leaves_device = !device.is_host();
+    placement.servers = nullptr;
+    return placement;
+  }
+  const bool is_whole = placement.parts.size() == 1 && plan.n_on_cpu == 0 && !placement.cpu_experts;
+  if (is_whole && placement.parts[0].device.raw == device.raw()) {
+    return {};  // its embeddings are read from the file a row at a time
+  }
+  return placement;
+}
+
+}  // namespace forerun
