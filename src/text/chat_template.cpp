@@ -47,10 +47,6 @@ std::string reason_of(const std::exception& error) {
   return reason;
 }
 
-jinja::value text_value(const std::string& text) {
-  return jinja::mk_val<jinja::value_string>(text);
-}
-
 // The text of the token that the file names in `key`, or else has as `fallback`;
 // empty if there is none.
 std::string token_text(const GgufMetadata& metadata, const char* key, std::optional<int64_t> fallback) {
@@ -125,8 +121,8 @@ std::string ChatTemplate::render(const std::string& variables) const {
   try {
     jinja::context context(program_->source);
     set_guarded_functions(context);
-    context.set_val("bos_token", text_value(program_->tokens.bos));
-    context.set_val("eos_token", text_value(program_->tokens.eos));
+    context.set_val("bos_token", jinja::mk_val<jinja::value_string>(program_->tokens.bos));
+    context.set_val("eos_token", jinja::mk_val<jinja::value_string>(program_->tokens.eos));
     jinja::global_from_json(context, common_json::parse(variables), /*mark_input=*/false);
 
     const TemplateRun run;

@@ -68,8 +68,8 @@ struct Blocks {
         pre_norms(!is_any_of(name, {"olmo2", "exaone4"})),
         post_norms(!pre_norms || is_any_of(name, {"gemma2", "gemma3", "glm4"})),
         gates(!is_any_of(name, {"starcoder2", "codeshell", "jais2", "nemotron", "arcee"})),
-        head_norms(is_any_of(name, {"qwen3", "qwen3moe", "qwen3vl", "gemma3", "olmo2", "olmoe", "exaone4",
-                                    "hunyuan-dense", "maincoder"})),
+        head_norms(is_any_of(name, {"qwen3", "qwen3moe", "qwen3vl", "gemma3", "olmo2", "olmoe",
+                                    "exaone4", "hunyuan-dense", "maincoder"})),
         norms_heads_together(is_any_of(name, {"olmo2", "olmoe"})) {}
 
   bool norms_means;

@@ -1,5 +1,5 @@
-// Mixtures of experts whose attention is a dense family's: Qwen 2 and 3, OLMoE, ERNIE 4.5, GLM 4.5. (Mixtral is
-// Llama's by name, and Granite's have its scales: llama.cpp, granite.cpp.)
+// Mixtures of experts whose attention is a dense family's: Qwen 2 and 3, OLMoE, ERNIE 4.5, GLM 4.5.
+// (Mixtral is Llama's by name, and Granite's have its scales: llama.cpp, granite.cpp.)
 #include <algorithm>
 #include <array>
 
