@@ -23,6 +23,7 @@ PAGES = {
     "domains": "layers by what a prompt is about: KNN-SSD",
     "stopping": "when to stop drafting: DISCO and every other rule",
     "gpu": "`auto` on a GPU, alone and with many requests at once",
+    "network": "`auto` where layers are on other machines, by how far away these are",
     "serving": "`forerun serve` under load: tokens per second, and how long clients wait",
     "engine": "passes, prompts and loading beside libllama",
 }

@@ -40,6 +40,7 @@ FILES = {
         }
     },
     "gpu": {},
+    "network": {},
     "serving": {},
     "engine": {},
 }  # fmt: skip

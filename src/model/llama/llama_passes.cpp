@@ -1,6 +1,7 @@
 #include "model/llama/llama_passes.h"
 
 #include <algorithm>
+#include <chrono>
 #include <unordered_map>
 
 #include "core/check.h"
@@ -49,6 +50,23 @@ llama_context* make_context(const Model& model, const ExecutorOptions& options) 
        options.kv.n_cells, log.first_error());
 }
 
+// Whether questions to RPC servers take so long that passes which ask some are no measure of others.
+bool has_far_server(const Model& model) {
+  using namespace std::chrono_literals;
+  if (!model.placement().servers) return false;
+  const auto is_far = [](const NamedDevice& device) {
+    constexpr auto kFar = 500us;
+    constexpr int kAsked = 5;  // the quickest answer counts: the machine may be busy
+    for (int i = 0; i < kAsked; ++i) {
+      const auto start = std::chrono::steady_clock::now();
+      n_free_bytes(device.raw);
+      if (std::chrono::steady_clock::now() - start < kFar) return false;
+    }
+    return true;
+  };
+  return std::ranges::any_of(model.placement().servers->devices(), is_far);
+}
+
 }  // namespace
 
 bool LlamaPasses::Memory::truncate(int sequence, int position) {
@@ -78,6 +96,7 @@ LlamaPasses::LlamaPasses(std::shared_ptr<const Model> model, const ExecutorOptio
   }
   if (options.is_exact) limits_.depth = 0;
   if (model_->llama()->uses_cpu()) threads_ = give_threads(context_.get(), model_->device());
+  is_far_ = has_far_server(*model_);
   model_->llama()->check_servers();
 }
 
@@ -140,6 +159,7 @@ void LlamaPasses::run(const Pass& pass, PassResult& result) {
   if (!pass.states.empty() || !pass.hidden_at.empty()) model_->require_blocks("looking into a pass");
   if (pass.layers && !pass.layers->is_full()) model_->require_blocks("leaving layers out");
   model_->llama()->check_servers();
+  was_usual_ = true;
   write_cells(pass);
   int32_t n_logits = 0;
   result.logit_index_.resize(pass.rows.size());
@@ -235,6 +255,9 @@ void LlamaPasses::decode(std::span<const Token> tokens, PassResult& result) {
                           .n_seq_id = n_sequences.data(),
                           .seq_id = sequences.data(),
                           .logits = wanted.data()};
+  const auto n_wanted = static_cast<size_t>(std::ranges::count(wanted, 1));
+  const bool is_new = shapes_.emplace(tokens.size(), n_wanted).second;
+  if (is_new && is_far_) was_usual_ = false;
   GgmlLogCapture log;
   int status = llama_decode(context_.get(), batch);
   if (status == 1) {  // no room

@@ -7,7 +7,9 @@
 #include <llama.h>
 
 #include <memory>
+#include <set>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "model/executor_options.h"
@@ -27,6 +29,7 @@ class LlamaPasses final : public PassRunner {
   void run(const Pass& pass, PassResult& result) override;
   PassLimits limits() const override { return limits_; }
   int n_until_next_span(int) const override { return std::numeric_limits<int>::max(); }
+  bool was_usual() const override { return was_usual_; }
   void save(SequenceId sequence, std::span<const TokenId> tokens,
             const std::filesystem::path& path) const override;
   std::optional<KvCache::Restored> restore(const std::filesystem::path& path) override;
@@ -79,6 +82,11 @@ class LlamaPasses final : public PassRunner {
   std::vector<TokenId> tokens_;
   std::vector<int32_t> asking_;
   uint64_t n_writes_ = 0;
+  // Tokens and logits of batches so far: for new ones ggml asks RPC servers several times how much
+  // memory they take.
+  std::set<std::pair<size_t, size_t>> shapes_;
+  bool is_far_ = false;
+  bool was_usual_ = true;
   std::vector<float> logits_;
 };
 
