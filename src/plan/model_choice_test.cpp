@@ -50,7 +50,21 @@ class ModelChoiceTest : public test::DraftModelFixture {
     }
   }
 
+  // Two requests that are planned together.
+  struct Pair {
+    Pair(CostPlanner& planner, const WrittenText& text, const WrittenText& other_text)
+        : one(planner.begin(text)), other(planner.begin(other_text)) {}
+
+    static constexpr DraftLimits kLimits{.max_nodes = 30, .max_depth = 12};
+    static constexpr PassLoad kLoad{.n_decoding = 2, .n_prompt_rows = 0};
+    std::unique_ptr<RequestPlan> one, other;
+    std::array<DraftTree, 2> trees;
+    std::array<PlanJob, 2> jobs{PlanJob{.request = one.get(), .limits = kLimits, .tree = &trees[0]},
+                                PlanJob{.request = other.get(), .limits = kLimits, .tree = &trees[1]}};
+  };
+
   const WrittenText short_text_ = text_behind(3);
+  const WrittenText other_text_ = text_behind(4);
 };
 
 TEST_F(ModelChoiceTest, DraftsWhatPays) {
@@ -119,17 +133,13 @@ TEST_F(ModelChoiceTest, ItIsNotReadForTheLastFewTokens) {
 // With many at once, reading all their texts for a model that turns out to be no good is dear.
 TEST_F(ModelChoiceTest, OneRequestFindsOutForAllWhatAModelIsWorth) {
   const auto planning = planner();
-  const WrittenText other_text = text_behind(4);
-  const auto one = planning->begin(short_text_), other = planning->begin(other_text);
-  std::array<DraftTree, 2> trees;
-  const DraftLimits limits{.max_nodes = 30, .max_depth = 12};
-  const std::array jobs{PlanJob{.request = one.get(), .limits = limits, .tree = &trees[0]},
-                        PlanJob{.request = other.get(), .limits = limits, .tree = &trees[1]}};
+  Pair pair(*planning, short_text_, other_text_);
+  auto& [one, other, trees, jobs] = pair;
   std::optional<int> first, first_of_both;
   int n_drafted_before = 0;
   for (int i = 0; i < 2000 && !first_of_both; ++i) {
     for (DraftTree& tree : trees) tree.clear();
-    planning->plan(jobs, {.n_decoding = 2, .n_prompt_rows = 0});
+    planning->plan(jobs, Pair::kLoad);
     const bool both = !one->drafted.empty() && !other->drafted.empty();
     if (both) first_of_both = i;
     if (!first && (!one->drafted.empty() || !other->drafted.empty())) first = i;
@@ -156,17 +166,12 @@ TEST_F(ModelChoiceTest, PassesThatFewRequestsShareMustPayForThemselves) {
       PassCosts::Known::kGiven);
   const auto planning = planner();
   show(*planning, true);
-  const WrittenText other_text = text_behind(4);
-  const auto one = planning->begin(short_text_), other = planning->begin(other_text);
-  std::array<DraftTree, 2> trees;
-  const DraftLimits limits{.max_nodes = 30, .max_depth = 12};
-  const std::array jobs{PlanJob{.request = one.get(), .limits = limits, .tree = &trees[0]},
-                        PlanJob{.request = other.get(), .limits = limits, .tree = &trees[1]}};
-  const PassLoad load{.n_decoding = 2, .n_prompt_rows = 0};
-  planning->plan(jobs, load);
+  Pair pair(*planning, short_text_, other_text_);
+  auto& [one, other, trees, jobs] = pair;
+  planning->plan(jobs, Pair::kLoad);
   EXPECT_GT(one->drafted.size(), 1);
   EXPECT_GT(other->drafted.size(), 1);
-  planning->plan(std::span(jobs).first(1), load);
+  planning->plan(std::span(jobs).first(1), Pair::kLoad);
   EXPECT_TRUE(one->drafted.empty()) << "nobody drafts beside it";
 }
 
