@@ -31,19 +31,19 @@ class PlacementTest(ProgramTest):
     def test_layers_on_two_servers_give_the_text_of_one_device(self) -> None:
         with RpcServer() as first, RpcServer() as second:
             servers = ["--rpc", f"{first.endpoint},{second.endpoint}"]
-            for name in ("tiny-llama", "foreign-qwen3moe"):
+            for name in ("tiny-llama", "foreign-bailingmoe"):
                 for method in ("none", "auto", "pld"):
                     with self.subTest(name=name, method=method):
                         expected = self.answer(name, "--spec", method)
                         self.assertEqual(self.answer(name, "--spec", method, *servers), expected)
 
     def test_any_split_gives_the_same_text(self) -> None:
-        expected = self.answer("foreign-qwen3moe", "--spec", "pld")
+        expected = self.answer("foreign-bailingmoe", "--spec", "pld")
         with RpcServer() as first, RpcServer() as second:
             servers = ["--spec", "pld", "--rpc", f"{first.endpoint},{second.endpoint}"]
             for flags in (["--split", "3,1"], ["--gpu-layers", "1"], ["--split", "0,1"], ["--cpu-experts"]):
                 with self.subTest(flags=flags):
-                    self.assertEqual(self.answer("foreign-qwen3moe", *servers, *flags), expected)
+                    self.assertEqual(self.answer("foreign-bailingmoe", *servers, *flags), expected)
 
     def test_a_line_says_which_layers_are_where(self) -> None:
         with RpcServer() as first, RpcServer() as second:
@@ -105,7 +105,7 @@ class PlacementTest(ProgramTest):
 
     def test_a_server_that_dies_while_it_answers(self) -> None:
         with RpcServer() as first, RpcServer() as second:
-            command = [PROGRAM, "run", "-m", model("foreign-qwen3moe"), *TEXT[:3], "-n", "100000", "--ignore-eos", "--temp", "0"]
+            command = [PROGRAM, "run", "-m", model("foreign-bailingmoe"), *TEXT[:3], "-n", "100000", "--ignore-eos", "--temp", "0"]
             command += [*QUICK, "--rpc", f"{first.endpoint},{second.endpoint}"]
             process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
             process.stdout.read(20)
@@ -116,7 +116,7 @@ class PlacementTest(ProgramTest):
 
     def test_requests_end_with_an_error_when_a_server_died(self) -> None:
         request = {"prompt": "one two", "max_tokens": 100000, "temperature": 0, "ignore_eos": True, "stream": False}
-        with RpcServer() as rpc, Server("-m", model("foreign-qwen3moe"), "--rpc", rpc.endpoint, "-c", "4096") as server:
+        with RpcServer() as rpc, Server("-m", model("foreign-bailingmoe"), "--rpc", rpc.endpoint, "-c", "4096") as server:
             status, answer, _ = server.ask("POST", "/v1/completions", {**request, "max_tokens": 4})
             self.assertEqual(status, 200, answer)
             answers = []
