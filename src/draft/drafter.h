@@ -8,8 +8,9 @@
 // To add one: a header with its options struct (core/option_visitor.h), a source file, a
 // test, and a line in draft/methods.cpp.
 //
-// Not thread-safe: a drafter and what it makes are used from one thread at a time. Drafting
-// is deterministic: the same texts give the same tree.
+// Not thread-safe: a drafter and what it makes are used from one thread at a time. Only draft() is
+// called for several requests at once, so it changes nothing that requests share. Drafting is
+// deterministic: the same texts give the same tree.
 #pragma once
 
 #include <memory>

@@ -11,6 +11,8 @@ namespace {
 
 // Of a text drafter's tree. More than ever pay: choosing is cheaper than looking again.
 constexpr int kTextNodes = 48;
+// Fewer requests are looked up before another thread is awake.
+constexpr size_t kWorthSharing = 4;
 // How much more than its row costs a node must bring: estimates are rough.
 constexpr double kMargin = 1.03;
 // What is learnt from fewer is not worth keeping.
@@ -31,11 +33,12 @@ int count_from_stores(const DraftTree& tree, std::span<const TokenId> tokens) {
 
 }  // namespace
 
-CostPlanner::CostPlanner(DrafterSet given, const PassCosts& costs, TreeSize largest,
+CostPlanner::CostPlanner(DrafterSet given, const PassCosts& costs, TreeSize largest, ShareOut share_out,
                          std::function<double()> now)
     : Planner(std::move(given)),
       costs_(costs),
       largest_(std::move(largest)),
+      share_out_(std::move(share_out)),
       now_(std::move(now)),
       models_(drafters(), costs, acceptance_) {
   // The last bit is that of what callers expect.
@@ -61,37 +64,49 @@ void CostPlanner::plan_within(std::span<const PlanJob> jobs, const PassLoad& loa
     speed += std::max(1.0, job.request->speed.speedup(usual_speed_.speedup(1)));
   }
   worth_.tokens_per_second = speed / worth_.plain_seconds;
-  for (const PlanJob& job : jobs) {
-    job.request->is_planned = true;
-    propose_texts(job);
-  }
+  for (const PlanJob& job : jobs) job.request->is_planned = true;
+  propose_texts(jobs);
   models_.draft(jobs, worth_);
   for (const PlanJob& job : jobs)
     AcceptanceModel::propose(job.request->proposed, job.request->acceptance);
   choose(jobs);
 }
 
-void CostPlanner::propose_texts(const PlanJob& job) {
-  RequestPlan& request = *job.request;
-  request.proposed.clear();
-  if (asks_texts_) {
-    const double begin = now_();
-    const DraftLimits limits{
-        .max_nodes = kTextNodes, .max_depth = job.limits.max_depth, .from_stores = asks_stores_};
-    for (size_t i = 0; i < request.texts.size(); ++i) {
-      part_.clear();
-      request.texts[i]->draft(limits, part_);
-      request.proposed.tree.merge(part_, text_bit(i));
-    }
-    search_seconds_ += now_() - begin;
-    for (const auto& drafter : request.given) {
-      part_.clear();
-      drafter->draft(limits, part_);
-      request.proposed.tree.merge(part_, text_bit(kMaxTextDrafters - 1));
-    }
-    lookup_seconds_ += now_() - begin;
+void CostPlanner::propose_texts(std::span<const PlanJob> jobs) {
+  const double begin = now_();
+  for (const PlanJob& job : jobs) {
+    RequestPlan& request = *job.request;
+    request.proposed.clear();
+    if (!asks_texts_) continue;
+    for (const auto& drafter : request.given)
+      add_proposals(*drafter, job, text_bit(kMaxTextDrafters - 1));
   }
-  acceptance_.estimate(request.proposed.tree, request.acceptance, request.chances);
+  const double searched = now_();
+  const auto look_up = [&](size_t i) {
+    const PlanJob& job = jobs[i];
+    RequestPlan& request = *job.request;
+    for (size_t text = 0; asks_texts_ && text < request.texts.size(); ++text)
+      add_proposals(*request.texts[text], job, text_bit(text));
+    acceptance_.estimate(request.proposed.tree, request.acceptance, request.chances);
+  };
+  if (jobs.size() < kWorthSharing) {
+    one_after_other(jobs.size(), look_up);
+  } else {
+    share_out_(jobs.size(), look_up);
+  }
+  if (!asks_texts_) return;
+  const double end = now_();
+  search_seconds_ += end - searched;
+  lookup_seconds_ += end - begin;
+}
+
+void CostPlanner::add_proposals(RequestDrafter& drafter, const PlanJob& job, uint8_t bit) const {
+  RequestPlan& request = *job.request;
+  request.looked_up.clear();
+  drafter.draft(
+      {.max_nodes = kTextNodes, .max_depth = job.limits.max_depth, .from_stores = asks_stores_},
+      request.looked_up);
+  request.proposed.tree.merge(request.looked_up, bit);
 }
 
 void CostPlanner::choose(std::span<const PlanJob> jobs) {

@@ -21,6 +21,7 @@
 #include <functional>
 #include <vector>
 
+#include "core/share_out.h"
 #include "core/stopwatch.h"
 #include "cost/pass_costs.h"
 #include "plan/draft_account.h"
@@ -31,11 +32,11 @@ namespace forerun {
 
 class CostPlanner final : public Planner {
  public:
-  // The costs are of the model that verifies, and outlive it. No tree is larger than `largest`. `now`
-  // tells the time in seconds.
+  // The costs are of the model that verifies, and outlive it. No tree is larger than `largest`. Texts of
+  // several requests are looked up by `share_out`. `now` tells the time in seconds.
   CostPlanner(
       DrafterSet drafters, const PassCosts& costs, TreeSize largest = [](int) { return kLargestTree; },
-      std::function<double()> now = steady_seconds);
+      ShareOut share_out = one_after_other, std::function<double()> now = steady_seconds);
 
   void plan(std::span<const PlanJob> jobs, const PassLoad& load) override;
   void observe(const PassCost& cost) override;
@@ -51,7 +52,8 @@ class CostPlanner final : public Planner {
     int32_t node;
   };
   void plan_within(std::span<const PlanJob> jobs, const PassLoad& load);
-  void propose_texts(const PlanJob& job);
+  void propose_texts(std::span<const PlanJob> jobs);
+  void add_proposals(RequestDrafter& drafter, const PlanJob& job, uint8_t bit) const;
   void choose(std::span<const PlanJob> jobs);
   // The candidates that there are, the likeliest first, and the rows that are verified anyway.
   int list_candidates(std::span<const PlanJob> jobs);
@@ -59,6 +61,7 @@ class CostPlanner final : public Planner {
 
   const PassCosts& costs_;
   TreeSize largest_;
+  ShareOut share_out_;
   std::function<double()> now_;
   AcceptanceModel acceptance_;
   ModelChoice models_;
@@ -89,7 +92,6 @@ class CostPlanner final : public Planner {
   std::vector<PlanJob> jobs_;
   std::vector<int> n_kept_;
   std::vector<std::vector<bool>> keep_;
-  DraftTree part_;
 };
 
 }  // namespace forerun

@@ -1,6 +1,9 @@
 #include "plan/cost_planner.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include <array>
 
 #include "plan/own_planner.h"
 #include "plan/roofline.h"
@@ -47,7 +50,8 @@ class CostPlannerTest : public ::testing::Test {
   CostPlanner& planner(const PassCosts& costs, std::vector<Script*> scripts) {
     costs_ = std::make_unique<PassCosts>(costs);
     planner_ = std::make_unique<CostPlanner>(
-        test::scripted(scripts), *costs_, [](int) { return kLargestTree; }, test::scripted_time);
+        test::scripted(scripts), *costs_, [](int) { return kLargestTree; }, one_after_other,
+        test::scripted_time);
     return *planner_;
   }
 
@@ -219,6 +223,37 @@ TEST_F(CostPlannerTest, NoTreeIsLargerThanTheUserSays) {
   auto request = planner_->begin(text_);
   EXPECT_EQ(verified_after(*request, 60, true), 4);
   EXPECT_EQ(plan(*request, {.n_decoding = 2, .n_prompt_rows = 0}).size(), 2);
+}
+
+TEST_F(CostPlannerTest, LooksTextsOfManyRequestsUpAtOnce) {
+  Script script{.chains = {counting(3)}};
+  costs_ = std::make_unique<PassCosts>(cheap_until_8());
+  std::vector<size_t> shared;
+  const auto backwards = [&](size_t n, const std::function<void(size_t)>& f) {
+    shared.push_back(n);
+    for (size_t i = n; i-- > 0;) f(i);
+  };
+  planner_ = std::make_unique<CostPlanner>(
+      test::scripted({&script}), *costs_, [](int) { return kLargestTree; }, backwards);
+  constexpr int kRequests = 5;
+  std::vector<std::unique_ptr<RequestPlan>> requests;
+  std::array<DraftTree, kRequests> trees;
+  std::vector<PlanJob> jobs;
+  for (DraftTree& tree : trees) {
+    requests.push_back(planner_->begin(text_));
+    jobs.push_back({.request = requests.back().get(),
+                    .limits = {.max_nodes = 100, .max_depth = 64},
+                    .tree = &tree});
+  }
+  planner_->plan(jobs, {.n_decoding = kRequests, .n_prompt_rows = 0});
+  EXPECT_THAT(shared, testing::ElementsAre(5u));
+  EXPECT_EQ(script.n_drafts, kRequests);
+  for (const auto& request : requests) {
+    EXPECT_EQ(request->proposed.tree.size(), 3);
+    EXPECT_EQ(request->chances, requests.front()->chances);
+  }
+  planner_->plan(std::span(jobs).first(1), {.n_decoding = 1, .n_prompt_rows = 0});
+  EXPECT_EQ(shared.size(), 1u) << "waking a thread takes longer than one lookup";
 }
 
 // Finding drafts for a model that is faster than that does not pay.

@@ -84,8 +84,8 @@ class ModelChoice::ChainRule final : public RequestStoppingRule {
     const int32_t drawn = known ? *known : add(token.token, token.probability);
     tree.add_proposer(drawn, bit);
     if (!compares() && token.probability < kSureToken) {
-      select_top(token.logits, kSiblings, choice_.selection_, choice_.likeliest_);
-      for (const ScoredToken& likely : choice_.likeliest_) {
+      for (const ScoredToken& likely :
+           token.likeliest.first(std::min(kSiblings, token.likeliest.size()))) {
         const double probability = token.sums.probability(likely.logit);
         if (probability < kLeastSibling) break;
         if (!tree.find_child(end, likely.token)) add(likely.token, probability);

@@ -72,10 +72,7 @@ class ModelChoice {
   const AcceptanceModel& acceptance_;
   std::vector<Trials> trials_;  // per model
 
-  // Reused from pass to pass.
-  std::vector<std::unique_ptr<ChainRule>> rules_;
-  SelectionScratch selection_;
-  std::vector<ScoredToken> likeliest_;
+  std::vector<std::unique_ptr<ChainRule>> rules_;  // of this pass
 };
 
 }  // namespace forerun

@@ -64,6 +64,7 @@ class RequestPlan {
   ProposedTree proposed;        // by all drafters together, for this pass
   std::vector<double> chances;  // of its nodes
   DraftTree drafted;            // by a model alone
+  DraftTree looked_up;          // by one drafter of texts
   // What texts proposed, while a model drafts.
   DraftTree hint;
   std::vector<double> hint_chances;

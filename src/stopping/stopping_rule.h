@@ -23,6 +23,8 @@ namespace forerun {
 struct DraftedToken {
   std::span<const float> logits;
   SoftmaxSums sums;  // of them
+  // The likeliest tokens, ten of them; none where the token is sure (draft/model/token_draw.h).
+  std::span<const ScoredToken> likeliest = {};
   TokenId token;
   double probability;
   int depth;          // 1: the first of its draft

@@ -3,9 +3,9 @@
 #include <algorithm>
 
 #include "core/check.h"
-#include "core/error.h"
 #include "core/stopwatch.h"
 #include "cost/draft_value.h"
+#include "draft/model/token_draw.h"
 #include "model/foreign_text.h"
 #include "model/scratch_guard.h"
 
@@ -14,9 +14,9 @@ namespace {
 
 // Tokens of one level, by how sure the chain's own is: SWIFT's numbers.
 int level_width(double probability) {
-  if (probability > 0.95) return 1;
+  if (probability >= kSureDraw) return 1;
   if (probability > 0.8) return 3;
-  return probability > 0.5 ? 5 : 10;
+  return probability > 0.5 ? 5 : int{kLikeliestTokens};
 }
 
 // The chance that the text comes to `node`, as the draft has it.
@@ -75,11 +75,12 @@ class ChainGrower {
     ChainStart start;
     int max_tokens;
     SamplerState state;
-    std::vector<TokenId> next;         // to be read next; the last of them is `end`
-    std::optional<NodeId> cell;        // of the one read last
-    int32_t end = kRoot;               // the tree's node
-    int32_t hint_end;                  // the hint's; kNone: it has no such node
-    size_t first_row = 0, n_rows = 0;  // of the pass
+    std::vector<TokenId> next;   // to be read next; the last of them is `end`
+    std::optional<NodeId> cell;  // of the one read last
+    int32_t end = kRoot;         // the tree's node
+    int32_t hint_end;            // the hint's; kNone: it has no such node
+    // Rows of the pass: the first of them read what was next, the others what was hinted at.
+    size_t first_row = 0, n_rows = 0, n_next = 0, n_taken = 0;
     bool is_complete = false;
 
     RequestModelDrafter& drafter() const { return *job->drafter; }
@@ -121,11 +122,10 @@ class ChainGrower {
     const Stopwatch watch;
     const PassResult& result = executor_.forward(pass_);
     int n_context = 0;
-    for (Chain& chain : chains_) {
-      if (chain.n_rows == 0) continue;
-      n_context += chain.drafter().n_context();
-      take_rows(chain, result);
+    for (const Chain& chain : chains_) {
+      if (chain.n_rows > 0) n_context += chain.drafter().n_context();
     }
+    take_rows(result);
     if (executor_.was_usual()) watch_cost(n_context, watch.seconds());
   }
 
@@ -145,6 +145,8 @@ class ChainGrower {
   void add_rows(Chain& chain) {
     const SequenceId sequence = chain.start.sequence;
     chain.first_row = pass_.rows.size();
+    chain.n_next = chain.next.size();
+    chain.n_taken = 0;
     for (const TokenId token : chain.next) {
       const auto cell = executor_.cells().extend(
           sequence, pass_.rows.size() == chain.first_row ? chain.cell : pass_.rows.back().node);
@@ -194,59 +196,80 @@ class ChainGrower {
     }
   }
 
-  // Grows by what the rows of the pass say, as far as they are on its path.
-  void take_rows(Chain& chain, const PassResult& result) {
-    const size_t n_next = chain.next.size();
-    for (size_t i = 0; i < chain.n_rows && !chain.is_complete; ++i) {
-      const Row& row = pass_.rows[chain.first_row + i];
-      // Rows behind what was to be read are on the path as long as they are what was drawn.
-      if (i >= n_next && row.token != chain.next.back()) return;
-      chain.cell = row.node;
-      const TokenId token = i < n_next ? chain.next[i] : row.token;
-      if (chain.start.read != nullptr) chain.start.read->push_back({token, row.node});
-      if (i + 1 >= n_next) grow(chain, result.logits(chain.first_row + i));
+  // Chains grow by what the rows of the pass say, a token of each at a time.
+  void take_rows(const PassResult& result) {
+    for (;;) {
+      drawing_.clear();
+      for (Chain& chain : chains_) {
+        const auto row = next_row(chain);
+        if (!row) continue;
+        drawing_.push_back(&chain);
+        if (draws_.size() < drawing_.size()) draws_.emplace_back();
+        prepare_draw(chain, result.logits(*row), draws_[drawing_.size() - 1]);
+      }
+      if (drawing_.empty()) return;
+      drawer_.draw(std::span(draws_).first(drawing_.size()), executor_.model().device());
+      for (size_t i = 0; i < drawing_.size(); ++i) grow(*drawing_[i], draws_[i]);
     }
   }
 
-  void grow(Chain& chain, std::span<const float> all_logits) {
-    RequestModelDrafter& drafter = chain.drafter();
-    DraftTree& tree = chain.tree();
-    const int depth = tree.depth(chain.end) + 1;
-    const Position position{drafter.n_context() + depth - 1};
+  // The next row of the pass from which the chain grows. nullopt: there is none.
+  std::optional<size_t> next_row(Chain& chain) {
+    while (chain.n_taken < chain.n_rows && !chain.is_complete) {
+      const size_t i = chain.n_taken++;
+      const Row& row = pass_.rows[chain.first_row + i];
+      const bool is_hint = i >= chain.n_next;
+      // What was hinted at is on the path as long as it is what was drawn.
+      if (is_hint && row.token != chain.next.back()) {
+        chain.n_taken = chain.n_rows;
+        break;
+      }
+      chain.cell = row.node;
+      if (chain.start.read != nullptr)
+        chain.start.read->push_back({is_hint ? row.token : chain.next[i], row.node});
+      if (i + 1 >= chain.n_next) return chain.first_row + i;
+    }
+    return std::nullopt;
+  }
+
+  static void prepare_draw(const Chain& chain, std::span<const float> logits, TokenDraw& draw) {
+    const RequestModelDrafter& drafter = chain.drafter();
     const Sampler* own = drafter.own_sampler_.get();
-    const Sampler& sampler = own != nullptr ? *own : drafter.request().sampler();
-    const std::span<const float> logits =
-        fit_logits(all_logits, static_cast<size_t>(sampler.n_vocab()), fitted_);
-    TokenId token;
-    try {
-      const Distribution& distribution = sampler.distribution(logits, chain.state, scratch_);
-      token = sampler.draw(distribution, position);
-      if (own != nullptr) tree.set_distribution(chain.end, distribution);
-    } catch (const Error&) {
-      // There is no token that this model would put there: the request does without.
+    draw.sampler = own != nullptr ? own : &drafter.request().sampler();
+    draw.keeps_distribution = own != nullptr;
+    draw.state = &chain.state;
+    draw.position = Position{drafter.n_context() + chain.tree().depth(chain.end)};
+    draw.logits = logits;
+  }
+
+  void grow(Chain& chain, TokenDraw& draw) {
+    if (!draw.token) {
       chain.is_complete = true;
       return;
     }
-
-    const SoftmaxSums sums = softmax_sums(logits);
-    const double probability = sums.probability(logits[static_cast<size_t>(to_int(token))]);
+    RequestModelDrafter& drafter = chain.drafter();
+    DraftTree& tree = chain.tree();
+    const int depth = tree.depth(chain.end) + 1;
+    const TokenId token = *draw.token;
+    if (draw.keeps_distribution) tree.set_distribution(chain.end, std::move(draw.distribution));
     const float score = score_of(tree, chain.end);
     const DraftNode spine{.token = token,
                           .parent = chain.end,
-                          .score = score * static_cast<float>(probability),
+                          .score = score * static_cast<float>(draw.probability),
                           .source = source_};
     const int32_t node = tree.add(spine);
     drafter.chain_.push_back(token);
-    if (options_.siblings && own == nullptr && chain.job->rule == nullptr)
-      add_siblings(chain, logits, spine, sums);
+    if (options_.siblings && !draw.keeps_distribution && chain.job->rule == nullptr)
+      add_siblings(chain, draw);
 
     const auto n_prompt = static_cast<int>(drafter.request().n_prompt());
     const int n_answer = drafter.n_context() - n_prompt + depth - 1;
     const auto known = drafter.request().known_answer();
-    DraftedToken drafted{.logits = logits,
-                         .sums = sums,
+    DraftedToken drafted{.logits = draw.logits,
+                         .sums = draw.sums,
+                         .likeliest = draw.likeliest,
                          .token = token,
-                         .probability = probability,
+                         .probability = draw.probability,
                          .depth = depth,
                          .n_answer = n_answer,
                          .n_sharing = n_sharing_};
@@ -271,22 +294,18 @@ class ChainGrower {
     return !goes_on || token.depth >= chain.max_tokens || chain.tree().size() >= job.limits.max_nodes;
   }
 
-  void add_siblings(Chain& chain, std::span<const float> logits, const DraftNode& spine,
-                    const SoftmaxSums& sums) {
+  void add_siblings(Chain& chain, const TokenDraw& draw) {
     DraftTree& tree = chain.tree();
-    const float score = score_of(tree, chain.end);
-    const int n = std::min(level_width(score > 0 ? spine.score / score : 0),
-                           chain.job->limits.max_nodes - tree.size() + 1);
-    if (n < 2) return;
-    select_top(logits, static_cast<size_t>(n), selection_, likeliest_);
+    const int n = std::min(level_width(draw.probability), chain.job->limits.max_nodes - tree.size() + 1);
     int n_added = 1;
-    for (const ScoredToken& likely : likeliest_) {
-      if (likely.token == spine.token) continue;
-      if (n_added++ == n) return;
-      tree.add({.token = likely.token,
-                .parent = chain.end,
-                .score = score * static_cast<float>(sums.probability(likely.logit)),
-                .source = source_});
+    for (const ScoredToken& likely : draw.likeliest) {
+      if (likely.token == draw.token) continue;
+      if (n_added++ >= n) return;
+      tree.add(
+          {.token = likely.token,
+           .parent = chain.end,
+           .score = score_of(tree, chain.end) * static_cast<float>(draw.sums.probability(likely.logit)),
+           .source = source_});
     }
   }
 
@@ -302,10 +321,9 @@ class ChainGrower {
   Pass pass_;
   std::vector<int32_t> path_;  // of a hint
   std::vector<double> path_chances_;
-  SamplerScratch scratch_;
-  SelectionScratch selection_;
-  std::vector<ScoredToken> likeliest_;
-  std::vector<float> fitted_;  // logits of a smaller vocabulary
+  TokenDrawer drawer_;
+  std::vector<Chain*> drawing_;   // chains that get a token
+  std::vector<TokenDraw> draws_;  // theirs; there may be more
 };
 
 void ChainOptions::describe(OptionVisitor& visitor) {

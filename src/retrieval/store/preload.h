@@ -5,7 +5,8 @@
 // takes no longer than the first few searches. So large files are read at once, on a thread, and
 // searched from then on; nobody waits for that.
 //
-// Used from one thread. Holds no segment that nobody else holds, except while it reads it.
+// Used from one thread, ready() from any. Holds no segment that nobody else holds, except while it reads
+// it.
 #pragma once
 
 #include <atomic>

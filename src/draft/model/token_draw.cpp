@@ -1,0 +1,48 @@
+#include "draft/model/token_draw.h"
+
+#include <algorithm>
+#include <functional>
+
+#include "core/error.h"
+
+namespace forerun {
+
+void TokenDrawer::draw(std::span<TokenDraw> draws, Device& device) {
+  // What follows a grammar stays here: requests may share that.
+  const auto follows_grammar = [](const TokenDraw& draw) { return draw.state->constraint() != nullptr; };
+  const auto n_shared = std::ranges::count_if(draws, std::not_fn(follows_grammar));
+  const bool is_shared = n_shared > 1;
+  for (TokenDraw& draw : draws) {
+    if (!is_shared || follows_grammar(draw)) draw_one(draw, scratch_.front());
+  }
+  if (is_shared) {
+    scratch_.resize(static_cast<size_t>(device.n_threads()));
+    device.share_out(static_cast<int64_t>(draws.size()), [&](int thread, Range range) {
+      for (int64_t i = range.first; i < range.end; ++i) {
+        TokenDraw& draw = draws[static_cast<size_t>(i)];
+        if (!follows_grammar(draw)) draw_one(draw, scratch_[static_cast<size_t>(thread)]);
+      }
+    });
+  }
+}
+
+void TokenDrawer::draw_one(TokenDraw& draw, Scratch& scratch) {
+  const Sampler& sampler = *draw.sampler;
+  draw.token.reset();
+  draw.likeliest.clear();
+  try {
+    draw.logits = fit_logits(draw.logits, static_cast<size_t>(sampler.n_vocab()), draw.fitted);
+    const Distribution& distribution = sampler.distribution(draw.logits, *draw.state, scratch.sampler);
+    const TokenId token = sampler.draw(distribution, draw.position);
+    if (draw.keeps_distribution) draw.distribution = distribution;
+    draw.sums = softmax_sums(draw.logits);
+    draw.probability = draw.sums.probability(draw.logits[static_cast<size_t>(to_int(token))]);
+    if (draw.probability < kSureDraw)
+      select_top(draw.logits, kLikeliestTokens, scratch.selection, draw.likeliest);
+    draw.token = token;
+  } catch (const Error&) {
+    // The request does without.
+  }
+}
+
+}  // namespace forerun
