@@ -26,17 +26,32 @@ int64_t filled_up(int64_t n, int64_t step) {
   return (n + step - 1) / step * step;
 }
 
-// How many rows a block with a group of runs multiplies, or 0 where blocks have a run: with few rows
-// there would not be enough blocks with a group each.
-int wide_rows(const Matrix& matrix, int n_rows) {
-  constexpr int kMinRows = 2 * kMaxRows + 1;
-  if (n_rows < kMinRows || !kernels_of_type(matrix.format->type)->has_wide()) return 0;
-  const int most = 2 * kMaxRows, n_blocks = matrix.cut().n_groups() * ((n_rows + most - 1) / most);
-  return n_blocks >= kSms * 3 / 4 ? most : kMaxRows;
+// How the kernel of many rows multiplies.
+struct Wide {
+  int n_rows_at_once = 0;  // by a block; 0: it does not
+  int n_runs = 0;          // of a block
+  bool of_groups = false;
+};
+// With too few rows for all SMs to have a block with a group of runs, blocks have runs of their own; that
+// is faster than two products of half the rows where sums stay in warpgroups.
+Wide wide_of(const Matrix& matrix, int n_rows) {
+  constexpr int kMost = 2 * kMaxRows;
+  const FormatKernels& kernels = *kernels_of_type(matrix.format->type);
+  if (n_rows <= kMaxRows || !kernels.has_wide()) return {};
+  const Cut cut = matrix.cut();
+  if (n_rows <= kMost) {
+    if (!kernels.adds_in_warpgroups) return {};
+    return {.n_rows_at_once = kMost,
+            .n_runs = std::min((cut.n_runs + kSms - 1) / kSms, Cut::kGroup)};
+  }
+  const int n_blocks = cut.n_groups() * ((n_rows + kMost - 1) / kMost);
+  return {.n_rows_at_once = n_blocks >= kSms * 3 / 4 ? kMost : kMaxRows,
+          .n_runs = Cut::kGroup,
+          .of_groups = true};
 }
 
-void multiply_groups(const Matrix& matrix, const Operand& x, int n_rows, int n_rows_at_once,
-                     float* parts, cudaStream_t stream) {
+void multiply_many(const Matrix& matrix, const Operand& x, int n_rows, const Wide& wide, float* parts,
+                   cudaStream_t stream) {
   const Cut cut = matrix.cut();
   const WideWork work{.weights = matrix.data,
                       .x = x.data,
@@ -44,8 +59,10 @@ void multiply_groups(const Matrix& matrix, const Operand& x, int n_rows, int n_r
                       .parts = parts,
                       .part_stride = int64_t{n_rows} * cut.n_outputs(),
                       .n_rows = n_rows,
-                      .cut = cut};
-  kernels_of_type(matrix.format->type)->multiply_wide(work, n_rows_at_once, stream);
+                      .cut = cut,
+                      .runs_of_block = wide.n_runs,
+                      .adds_runs = wide.of_groups};
+  kernels_of_type(matrix.format->type)->multiply_wide(work, wide.n_rows_at_once, stream);
 }
 
 }  // namespace
@@ -82,7 +99,7 @@ Cut Matrix::cut() const {
 
 int Matrix::most_parts(int n_rows) const {
   const Cut c = cut();
-  const bool of_groups = wide_rows(*this, n_rows) > 0;
+  const bool of_groups = wide_of(*this, n_rows).of_groups;
   int most = 0;
   for (int tile = 0; tile < c.n_tiles; ++tile) {
     const Cut::Runs runs = c.runs(tile * c.tile_rows);
@@ -97,7 +114,7 @@ Parts parts_of(const Matrix& matrix, int n_rows, const float* data) {
           .stride = int64_t{n_rows} * cut.n_outputs(),
           .n_outputs = cut.n_outputs(),
           .cut = cut,
-          .of_groups = wide_rows(matrix, n_rows) > 0};
+          .of_groups = wide_of(matrix, n_rows).of_groups};
 }
 
 void pack(const Format& format, const std::byte* file_rows, int64_t n_in, int64_t n_rows,
@@ -109,8 +126,8 @@ void pack(const Format& format, const std::byte* file_rows, int64_t n_in, int64_
 
 void multiply(const Matrix& matrix, const Operand& x, int n_rows, float* parts, cudaStream_t stream) {
   CHECK(n_rows >= 1 && x.padded_rows == padded(n_rows));
-  if (const int at_once = wide_rows(matrix, n_rows); at_once > 0) {
-    return multiply_groups(matrix, x, n_rows, at_once, parts, stream);
+  if (const Wide wide = wide_of(matrix, n_rows); wide.n_rows_at_once > 0) {
+    return multiply_many(matrix, x, n_rows, wide, parts, stream);
   }
   const Cut cut = matrix.cut();
   for (int first = 0; first < n_rows; first += kMaxRows) {

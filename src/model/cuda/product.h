@@ -6,9 +6,9 @@
 // into equal runs, across the borders of tiles. A run is summed in order, by one block of threads, and
 // has a part of the sum of every tile that it touches. The parts of a tile are added in groups of
 // eight runs: those of a group in order, then the groups in order. With few rows a block has one run,
-// and whoever reads the result adds the parts (Parts); with many a block has a group, and leaves sums
-// of groups. The number of rows chooses nothing but that, and how many columns of the tensor cores
-// there are.
+// or several, and whoever reads the result adds the parts (Parts); with many a block has a group, and
+// leaves sums of groups. The number of rows chooses nothing but that, and how many columns of the tensor
+// cores there are.
 #pragma once
 
 #include <cuda_fp16.h>

@@ -20,6 +20,7 @@ struct FormatKernels {
                cudaStream_t stream);
   void (*multiply)(const ProductWork& work, cudaStream_t stream);
   bool (*has_wide)();  // for the current device: whether it may multiply 64 or 128 rows at once
+  bool adds_in_warpgroups;
   void (*multiply_wide)(const WideWork& work, int n_rows_at_once, cudaStream_t stream);
 };
 std::span<const FormatKernels> float_kernels();  // product_float.cu
@@ -151,8 +152,9 @@ void launch_multiply_wide(const WideWork& work, cudaStream_t stream) {
     return true;
   });
   const int n_blocks = (work.n_rows + Shape::kRows - 1) / Shape::kRows;
+  const int n_parts = (work.cut.n_runs + work.runs_of_block - 1) / work.runs_of_block;
   launch(multiply_wide<W, kOperands>,
-         {.blocks = dim3(static_cast<unsigned>(n_blocks), static_cast<unsigned>(work.cut.n_groups())),
+         {.blocks = dim3(static_cast<unsigned>(n_blocks), static_cast<unsigned>(n_parts)),
           .threads = Shape::kThreads,
           .shared_bytes = Shape::kSharedBytes},
          stream, work);
@@ -174,6 +176,7 @@ FormatKernels kernels_of(ggml_type type) {
           .pack = launch_pack<W>,
           .multiply = launch_multiply_by_rows<W>,
           .has_wide = has_wide<W>,
+          .adds_in_warpgroups = W::kWarpgroups == Warpgroups::kSums,
           .multiply_wide = launch_multiply_wide_by_rows<W>};
 }
 

@@ -1,10 +1,10 @@
 // The kernel of products with many rows, for Hopper: a block of threads multiplies a tile of outputs
 // with 64 or 128 rows, so that weights are read once for these.
 //
-// Its sums have the bits of product_kernel.cuh's: it walks the eight runs of a group in order, and where
-// a run ends it adds what that has to a total in shared memory and begins again with zeros. Where a tile
-// or the group ends, the total is one part of the tile. Groups are equally long, whatever the tiles: 33
-// of them, times four of 128 rows, are one block for each SM of an H200.
+// Its sums have the bits of product_kernel.cuh's: it walks its runs in order, and begins again with zeros
+// where one ends. What a run has of a tile is a part of that. Of rows enough for 33 groups of eight runs
+// to be blocks for all SMs of an H200, four times 128, a block has a group: it adds what its runs have of
+// a tile to a total in shared memory, which is one part.
 #pragma once
 
 #include "model/cuda/product_wide_rings.cuh"
@@ -50,36 +50,42 @@ __device__ __forceinline__ void begin_storing(const WideWork& work, int tile, in
   ptx::commit_copies_out();
 }
 
-// Block (r, g) of the grid: rows from kRows * r on and group g of runs.
+// Which part of a tile's sums a block has that ends or goes on at `stage`.
+__device__ __forceinline__ int part_of(const WideWork& work, int tile, int stage) {
+  const int run = work.cut.run_of(stage - 1), first_run = work.cut.run_of(tile * work.cut.n_stages);
+  return work.adds_runs ? run / Cut::kGroup - first_run / Cut::kGroup : run - first_run;
+}
+
+// Block (r, b) of the grid: rows from kRows * r on, and the b-th of as many runs as a block has.
 template <typename W, int kOperands>
-__device__ __forceinline__ void multiply_group(const WideWork& work, std::byte* shared) {
+__device__ __forceinline__ void multiply_runs(const WideWork& work, std::byte* shared) {
   using Shape = WideShape<W, kOperands>;
   const Cut& cut = work.cut;
   float* totals = as<float>(shared);
   WideState& state = *as<WideState>(shared + Shape::kStateAt);
-  GroupStages& group = state.group;
+  BlockStages& stages = state.stages;
   const WideRings<W, kOperands> rings{.work = work,
                                       .shared = shared,
                                       .barriers = state.barriers,
-                                      .group = group,
+                                      .stages = stages,
                                       .next_x = state.next_x};
 
   ptx::launch_dependents();
-  group.find(cut);
+  stages.find(cut, work.runs_of_block);
   if (threadIdx.x < kMaxSlots) rings.make_barriers(static_cast<int>(threadIdx.x));
   __syncthreads();
   if (threadIdx.x == 0) rings.begin();
   __syncwarp();
 
   typename Shape::Sums sums = {};
-  int n_done = 0;  // stages of the group
+  int n_done = 0;  // stages
   bool has_totals = false;
   for (;;) {
-    const int border = group.next_border(cut, group.first + n_done) - group.first;
+    const int border = stages.next_border(cut, stages.first + n_done) - stages.first;
     walk(rings, n_done, border, sums);
     n_done = border;
 
-    const int stage = group.first + n_done;
+    const int stage = stages.first + n_done;
     const bool stores = threadIdx.x >= Shape::kThreads - 32;
     if (has_totals) {
       add_to_totals<Shape, true>(totals, sums);
@@ -88,15 +94,14 @@ __device__ __forceinline__ void multiply_group(const WideWork& work, std::byte* 
       __syncthreads();
       add_to_totals<Shape, false>(totals, sums);
     }
-    has_totals = stage < group.end() && stage % cut.n_stages > 0;
+    has_totals = work.adds_runs && stage < stages.end() && stage % cut.n_stages > 0;
     if (!has_totals) {
       ptx::shared_writes_for_copies();
       __syncthreads();
       const int tile = (stage - 1) / cut.n_stages;
-      const int part = tile == group.first / cut.n_stages ? group.first_part : 0;
-      if (stores) begin_storing<W, kOperands>(work, tile, part, totals);
+      if (stores) begin_storing<W, kOperands>(work, tile, part_of(work, tile, stage), totals);
     }
-    if (stage == group.end()) break;
+    if (stage == stages.end()) break;
   }
   ptx::wait_for_copies_out();
 }
@@ -108,7 +113,7 @@ __global__ void __launch_bounds__(WideShape<W, kOperands>::kThreads, 1)
     // Nothing else is in shared memory, so that this begins where swizzles may.
     extern __shared__ __align__(128) std::byte stages[];
     if (ptx::address(stages) % 512 != 0) __trap();
-    multiply_group<W, kOperands>(work, stages);
+    multiply_runs<W, kOperands>(work, stages);
   }
 }
 

@@ -17,17 +17,19 @@ constexpr bool kHasWarpgroups = false;
 #endif
 
 constexpr int kWideSharedBytes = 227 * 1024;  // of a block, all that Hopper has
-constexpr int kWideStateBytes = 384;          // barriers and GroupStages
+constexpr int kWideStateBytes = 384;          // barriers and BlockStages
 constexpr int kMaxSlots = 8;
 
 struct WideWork {
   const std::byte* weights;  // stage after stage, tile after tile
   const __half* x;           // operands of kMaxRows rows
   int64_t operand_stride;    // halves from operand to operand
-  float* parts;         // [part][row][output], a part for every group that touches the output's tile
+  float* parts;         // [part][row][output], a part for every run or group that touches the output's tile
   int64_t part_stride;  // floats from part to part
   int n_rows;
   Cut cut;
+  int runs_of_block;
+  bool adds_runs;  // those of a block, which are a group: parts are sums of groups, else of runs
 };
 
 // kOperands: of 64 rows each, which a block multiplies at once. In warpgroups a warp takes all of these
@@ -79,19 +81,15 @@ struct Slot {
   __device__ __forceinline__ explicit Slot(unsigned i) : index(i % kSlots), parity(i / kSlots % 2) {}
 };
 
-// The stages of a block's group of runs. In shared memory, since registers are scarce where it is
-// wanted.
-struct GroupStages {
+// The stages of a block's runs. In shared memory, since registers are scarce where it is wanted.
+struct BlockStages {
   int first;
   int run_ends[Cut::kGroup];
-  int first_part;  // of the tile in which the group begins: groups before it have its other parts
 
-  __device__ __forceinline__ void find(const Cut& cut) {
-    const int i = threadIdx.x, run = blockIdx.y * Cut::kGroup;
-    if (i < Cut::kGroup) run_ends[i] = cut.first(min(run + i + 1, cut.n_runs));
-    if (i > 0) return;
-    first = cut.first(run);
-    first_part = blockIdx.y - cut.run_of(first / cut.n_stages * cut.n_stages) / Cut::kGroup;
+  __device__ __forceinline__ void find(const Cut& cut, int n_runs) {
+    const int i = threadIdx.x, run = blockIdx.y * n_runs;
+    if (i < Cut::kGroup) run_ends[i] = cut.first(min(run + min(i + 1, n_runs), cut.n_runs));
+    if (i == 0) first = cut.first(run);
   }
   __device__ __forceinline__ int end() const { return run_ends[Cut::kGroup - 1]; }
   __device__ __forceinline__ int n() const { return end() - first; }
@@ -113,7 +111,7 @@ struct WideBarriers {
 };
 struct WideState {
   WideBarriers barriers;
-  GroupStages group;
+  BlockStages stages;
   int next_x;  // block of a tile that is to be asked for next
 };
 static_assert(sizeof(WideState) <= kWideStateBytes);
@@ -127,10 +125,10 @@ struct WideRings {
   const WideWork& work;
   std::byte* shared;
   WideBarriers& barriers;
-  const GroupStages& group;
+  const BlockStages& stages;
   int& next_x;
 
-  __device__ __forceinline__ int n_blocks() const { return group.n() * W::kBlocks; }
+  __device__ __forceinline__ int n_blocks() const { return stages.n() * W::kBlocks; }
   __device__ __forceinline__ std::byte* x_at(int slot) const {
     return shared + Shape::kTotalBytes + slot * Shape::kXBytes;
   }
@@ -151,15 +149,15 @@ struct WideRings {
   }
   // By one thread, which is the one that refills.
   __device__ __forceinline__ void begin() const {
-    for (int i = 0; i < min(Shape::kWeightSlots, group.n()); ++i) begin_weights(i, i);
+    for (int i = 0; i < min(Shape::kWeightSlots, stages.n()); ++i) begin_weights(i, i);
     ptx::wait_dependencies();  // from here on x may be read and parts may be written
-    next_x = group.first % work.cut.n_stages * W::kBlocks;
+    next_x = stages.first % work.cut.n_stages * W::kBlocks;
     for (int i = 0; i < min(Shape::kXSlots, n_blocks()); ++i) begin_next_x(i);
   }
   __device__ __forceinline__ void begin_weights(int stage, int slot) const {
     uint64_t* full = &barriers.weights_full[slot];
     ptx::barrier_expect(full, W::kStageBytes);
-    ptx::copy_bulk(weights_at(slot), work.weights + int64_t{group.first + stage} * W::kStageBytes,
+    ptx::copy_bulk(weights_at(slot), work.weights + int64_t{stages.first + stage} * W::kStageBytes,
                    W::kStageBytes, full);
   }
   // Blocks are asked for in order: whoever does has no time for divisions.
@@ -190,7 +188,7 @@ struct WideRings {
       begin_next_x(old.index);
     }
     const int old_stage = block / W::kBlocks - 1, next_stage = old_stage + Shape::kWeightSlots;
-    if (block % W::kBlocks == 0 && next_stage < group.n()) {
+    if (block % W::kBlocks == 0 && next_stage < stages.n()) {
       const WeightSlot old(old_stage);
       ptx::barrier_wait(&barriers.weights_done[old.index], old.parity);
       begin_weights(next_stage, old.index);
