@@ -13,6 +13,8 @@ namespace {
 
 constexpr size_t kMaxCachedGraphs = 96;
 constexpr int kMinSpan = 1024;
+// How many times as long as they need to be lists of cells may be.
+constexpr int kSpareSpan = 4;
 // Logits of more rows than this at once grow the buffer when first asked for.
 constexpr int kReservedLogitRows = 32;
 
@@ -129,9 +131,12 @@ PassShape OwnPasses::shape_of(const Pass& pass) const {
   return shape;
 }
 
+// On GPUs our kernels do not mind lists that could be longer, and a graph takes as long to prepare as
+// several passes.
 PassGraph& OwnPasses::graph_for(const PassShape& shape) {
+  const int most_kv = model_->gpu_kernels() != nullptr ? kSpareSpan * shape.n_kv : shape.n_kv;
   for (CachedGraph& cached : graphs_) {
-    if (!cached.graph->fits(shape)) continue;
+    if (!cached.graph->fits(shape, most_kv)) continue;
     cached.last_used = n_passes_;
     return *cached.graph;
   }

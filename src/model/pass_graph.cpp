@@ -99,8 +99,8 @@ PassGraph::PassGraph(const PassContext& pass, const PassShape& shape)
   build(pass);
 }
 
-bool PassGraph::fits(const PassShape& shape) const {
-  return shape.n_rows == shape_.n_rows && shape.n_kv == shape_.n_kv &&
+bool PassGraph::fits(const PassShape& shape, int most_kv) const {
+  return shape.n_rows == shape_.n_rows && shape.n_kv <= shape_.n_kv && shape_.n_kv <= most_kv &&
          shape.attention_tiles == shape_.attention_tiles && shape.n_logits == shape_.n_logits &&
          shape.n_hidden == shape_.n_hidden && shape.layers == shape_.layers &&
          std::equal(shape.hidden_at.begin(), shape.hidden_at.end(), hidden_at_.begin(),

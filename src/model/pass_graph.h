@@ -65,7 +65,8 @@ class PassGraph {
   // Builds the graph. What is not an input gets memory from the Executor.
   PassGraph(const PassContext& context, const PassShape& shape);
 
-  bool fits(const PassShape& shape) const;
+  // With up to `most_kv` cells.
+  bool fits(const PassShape& shape, int most_kv) const;
   ggml_cgraph* graph() const { return graph_; }
   void run() { program_->run(); }
   bool was_usual() const { return program_->was_usual(); }

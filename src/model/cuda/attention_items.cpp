@@ -8,7 +8,7 @@
 namespace forerun::cuda {
 namespace {
 
-constexpr int kPromptRows = 64;            // more rows than that are a prompt
+constexpr int kPromptRows = 64;            // a text with more rows than that is a prompt
 constexpr int64_t kSpreadChunks = 128;     // of a row, which are items of their own up to there
 constexpr int64_t kSpreadPartials = 2048;  // of all rows
 
@@ -17,6 +17,16 @@ int first_chunk(const SeenCells& row) {
 }
 int end_chunk(const SeenCells& row) {
   return (row.end + kChunk - 1) / kChunk;
+}
+
+// The most rows that a text has.
+int rows_of_largest_text(std::span<const SeenCells> rows) {
+  int n = 0, most = 0;
+  for (size_t r = 0; r < rows.size(); ++r) {
+    n = r > 0 && rows[r].shared == rows[r - 1].shared ? n + 1 : 1;
+    most = std::max(most, n);
+  }
+  return most;
 }
 
 // Rows in one item, as it grows.
@@ -122,9 +132,8 @@ int choose_tiles(std::span<const int> rows_of_texts, int heads_per_kv) {
   } kWidths[] = {{1, 1.0}, {2, 1.4}, {kMostTiles, 2.2}};
   int best = kMostTiles;
   double least = std::numeric_limits<double>::infinity();
-  int n_rows = 0;
-  for (const int n : rows_of_texts) n_rows += n;
-  if (n_rows > kPromptRows) return best;
+  const auto is_prompt = [](int n_rows) { return n_rows > kPromptRows; };
+  if (rows_of_texts.empty() || std::ranges::any_of(rows_of_texts, is_prompt)) return best;
   for (const auto& [n_tiles, cost] : kWidths) {
     const int n_queries = n_tiles * kTileQueries;
     double all = 0;
@@ -145,7 +154,7 @@ int64_t partial_floats(std::span<const SeenCells> rows, const AttentionShape& sh
 
 int choose_item_chunks(std::span<const SeenCells> rows, const AttentionShape& shape,
                        int64_t most_floats) {
-  if (rows.size() > kPromptRows) return kAllChunks;
+  if (rows_of_largest_text(rows) > kPromptRows) return kAllChunks;
   int64_t longest = 0, all = 0;
   for (const SeenCells& row : rows) {
     const int64_t n = n_row_items(row, 1);

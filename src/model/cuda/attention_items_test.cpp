@@ -101,6 +101,8 @@ TEST(AttentionItemsTest, BlocksAreAsWideAsTextsHaveRows) {
   with_a_tree.push_back(16);
   EXPECT_EQ(choose_tiles(with_a_tree, 4), 1) << "most texts have one row";
   EXPECT_EQ(choose_tiles(std::vector<int>{512}, 4), kMostTiles);
+  EXPECT_EQ(choose_tiles(std::vector<int>(40, 3), 4), 1) << "many drafts are no prompt";
+  EXPECT_EQ(choose_tiles({}, 4), kMostTiles) << "room for any pass";
 }
 
 TEST(AttentionItemsTest, BranchesShareWholeChunksOfTheirContext) {
@@ -129,6 +131,15 @@ TEST(AttentionItemsTest, ChoiceKeepsWithinRoom) {
   EXPECT_EQ(choose_item_chunks(chain(1, 32000), shape, kRoom), kGroup);
   EXPECT_EQ(choose_item_chunks(chain(65, 10), shape, kRoom), kAllChunks);
   EXPECT_EQ(choose_item_chunks(chain(64, 1 << 20), shape, kRoom), kAllChunks);
+  std::vector<SeenCells> many_drafts;
+  for (int text = 0; text < 40; ++text) {
+    for (SeenCells row : chain(3, 1000)) {
+      row.shared = row.own = text * 2000;
+      many_drafts.push_back(row);
+    }
+  }
+  EXPECT_EQ(choose_item_chunks(many_drafts, shape, kRoom), 1);
+  EXPECT_EQ(choose_item_chunks({}, shape, kRoom), 1);
   for (const int n : {1, 8, 64}) {
     for (const int context : {1, 1000, 8000, 32000}) {
       const auto rows = chain(n, context);
