@@ -14,7 +14,7 @@
 namespace forerun {
 
 struct CalibrationOptions {
-  int max_rows = 64;  // the largest pass that is measured
+  int max_rows = 128;  // the largest pass that is measured
   // Gets the share that is done. May be empty.
   std::function<void(double)> progress = {};
 };

@@ -32,7 +32,7 @@ struct BlockCosts {
 };
 
 // Numbers of rows that a curve is known at.
-inline constexpr int kRowCounts[] = {1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 16, 20, 24, 32, 48, 64};
+inline constexpr int kRowCounts[] = {1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 16, 20, 24, 32, 48, 64, 96, 128};
 
 class CostCurve {
  public:
