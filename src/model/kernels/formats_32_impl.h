@@ -1,4 +1,4 @@
-// The weight types with blocks of 32: Q4_0, Q4_1, Q5_0, Q5_1, Q8_0.
+// The weight types with blocks of 32: Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, MXFP4.
 //
 // Packed 4-bit quants have inputs 0 to 15 of every output, in the order of byte_place(), in
 // their low nibbles and those 16 further on in the high ones, as the file pairs them, so
@@ -200,6 +200,49 @@ struct Q8_0 : BlocksOf32 {
   template <int kStep, int kHalf>
   static void unpack(const Packed& packed, int /*part*/, Bytes (&w)[4]) {
     for (int g = 0; g < 4; ++g) w[g] = load_bytes(packed.quants + (4 * kHalf + g) * kVectorBytes);
+  }
+};
+
+// What nibbles of MXFP4 name: floats of a sign, two bits of exponent and one of mantissa, here times 2.
+// Where weights are unsigned the largest is added to them.
+constexpr int kMxfp4Offset = kSignedWeights ? 0 : 12;
+constexpr uint8_t mxfp4_weight(int value) {
+  return static_cast<uint8_t>(value + kMxfp4Offset);
+}
+constexpr uint8_t kMxfp4Weights[16] = {
+    mxfp4_weight(0),  mxfp4_weight(1),  mxfp4_weight(2),  mxfp4_weight(3),
+    mxfp4_weight(4),  mxfp4_weight(6),  mxfp4_weight(8),  mxfp4_weight(12),
+    mxfp4_weight(0),  mxfp4_weight(-1), mxfp4_weight(-2), mxfp4_weight(-3),
+    mxfp4_weight(-4), mxfp4_weight(-6), mxfp4_weight(-8), mxfp4_weight(-12)};
+
+// The scale is a power of two.
+struct MXFP4 : BlocksOf32 {
+  static constexpr ggml_type kType = GGML_TYPE_MXFP4;
+  static constexpr int kOffset = kMxfp4Offset, kMaxWeight = kSignedWeights ? 255 : 24;
+  static constexpr bool kHasMinimum = false;
+
+  struct Source {
+    uint8_t exponent;
+    uint8_t quants[16];
+  };
+  struct Packed {
+    std::byte quants[kNibbleVectors * kVectorBytes];
+    uint16_t d[kLanes];  // bfloat16, which has all powers of two that a float has
+  };
+
+  static void pack(const Source& source, int lane, Packed& packed) {
+    // Half of 2^(exponent - 127). Below 2^-126 floats have no exponent of their own.
+    const int exponent = source.exponent;
+    packed.d[lane] = static_cast<uint16_t>(exponent < 2 ? 0x20 << exponent : (exponent - 1) << 7);
+    copy_words(source.quants, kNibbleVectors, lane, packed.quants);
+  }
+  template <int kStep, int kHalf>
+  static void unpack(const Packed& packed, int /*part*/, Bytes (&w)[4]) {
+    for (int g = 0; g < 4; ++g) w[g] = look_up(kMxfp4Weights, nibbles<kHalf>(packed.quants, g));
+  }
+  template <int kStep, int kHalf>
+  static Floats scale(const Packed& packed, int /*part*/) {
+    return load_bfloat(packed.d);
   }
 };
 

@@ -39,17 +39,12 @@ template <typename Format>
 constexpr WeightFormat kFloatFormat = weight_format<Format>(Operand::kFloats, multiply_floats<Format>);
 
 constexpr WeightFormat kFormats[] = {
-    kBlockFormat<Q4_0>,
-    kBlockFormat<Q4_1>,
-    kBlockFormat<Q5_0>,
-    kBlockFormat<Q5_1>,
-    kBlockFormat<Q8_0>,
-    kBlockFormat<Q4_K>,
-    kBlockFormat<Q5_K>,
-    kBlockFormat<Q6_K>,
-    kFloatFormat<F16>,
-    kFloatFormat<BF16>,
-    weight_format<F32>(Operand::kFloats, multiply<F32, FloatProduct<F32>>),
+    kBlockFormat<Q4_0>, kBlockFormat<Q4_1>,
+    kBlockFormat<Q5_0>, kBlockFormat<Q5_1>,
+    kBlockFormat<Q8_0>, kBlockFormat<MXFP4>,
+    kBlockFormat<Q4_K>, kBlockFormat<Q5_K>,
+    kBlockFormat<Q6_K>, kFloatFormat<F16>,
+    kFloatFormat<BF16>, weight_format<F32>(Operand::kFloats, multiply<F32, FloatProduct<F32>>),
 };
 
 }  // namespace forerun::kernels::FORERUN_ISA

@@ -21,7 +21,7 @@ using ::testing::Each;
 
 constexpr ggml_type kTypes[] = {GGML_TYPE_Q4_0, GGML_TYPE_Q4_1, GGML_TYPE_Q5_0, GGML_TYPE_Q5_1,
                                 GGML_TYPE_Q8_0, GGML_TYPE_Q4_K, GGML_TYPE_Q5_K, GGML_TYPE_Q6_K,
-                                GGML_TYPE_F16,  GGML_TYPE_BF16, GGML_TYPE_F32};
+                                GGML_TYPE_F16,  GGML_TYPE_BF16, GGML_TYPE_F32,  GGML_TYPE_MXFP4};
 
 uint16_t half_at(const uint8_t* p) {
   uint16_t h;
@@ -120,6 +120,17 @@ Step step_of_6_bit_k(const uint8_t* block, int step) {
   return s;
 }
 
+Step step_of_mxfp4(const uint8_t* block) {
+  constexpr int kMagnitudes[8] = {0, 1, 2, 3, 4, 6, 8, 12};  // twice the numbers that are meant
+  Step s;
+  s.scales[0] = s.scales[1] = std::ldexp(1.0f, block[0] - 128);
+  for (int k = 0; k < 32; ++k) {
+    const int nibble = k < 16 ? block[1 + k] & 15 : block[1 + k - 16] >> 4;
+    s.quants[k] = nibble < 8 ? kMagnitudes[nibble] : -kMagnitudes[nibble - 8];
+  }
+  return s;
+}
+
 Step step_of(ggml_type type, const uint8_t* row, int64_t step) {
   const int64_t per_block = ggml_blck_size(type) / 32;
   const uint8_t* block = row + step / per_block * ggml_type_size(type);
@@ -128,6 +139,7 @@ Step step_of(ggml_type type, const uint8_t* row, int64_t step) {
     case GGML_TYPE_Q4_K:
     case GGML_TYPE_Q5_K: return step_of_4_or_5_bit_k(type, block, in_block);
     case GGML_TYPE_Q6_K: return step_of_6_bit_k(block, in_block);
+    case GGML_TYPE_MXFP4: return step_of_mxfp4(block);
     default: return step_of_32(type, block);
   }
 }
@@ -522,6 +534,24 @@ TEST(Products, ARowMayBeLargerThanWhatStaysInACache) {
       }
     });
   }
+}
+
+TEST(Products, Mxfp4HasAllScalesThatGgmlHas) {
+  for_each_set([](const KernelSet& kernels) {
+    for (int exponent = 0; exponent < 256; ++exponent) {
+      Matrix matrix{.type = GGML_TYPE_MXFP4, .n_in = 32, .n_out = 1};
+      matrix.data.assign(matrix.row_bytes(), 0x22);
+      matrix.data[0] = static_cast<uint8_t>(exponent);
+      Operands x = empty_operands(matrix.type, 32, 1);
+      const int8_t one[32] = {1};
+      *reinterpret_cast<ActivationBlock*>(x.row(0)) = make_block(one, 1.0f);
+      const float expected = dequantize_row(matrix.type, matrix.row(0), 32)[0];
+      // Beyond that sums of so large numbers are none.
+      const bool is_small = expected < 0x1p100f;
+      const float y = Packed(kernels, matrix).multiply(x, 0, 1)[0];
+      EXPECT_TRUE(y == expected || !is_small) << exponent << ": " << y << ", not " << expected;
+    }
+  });
 }
 
 // Instructions that add products in 16 bits must not run out of them.

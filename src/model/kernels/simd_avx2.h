@@ -177,6 +177,10 @@ inline Bytes bits(Bytes a) {
 inline Bytes either(Bytes a, Bytes b) {
   return {_mm256_or_si256(a.v, b.v)};
 }
+inline Bytes look_up(const uint8_t (&table)[16], Bytes places) {
+  const __m128i all = _mm_loadu_si128(reinterpret_cast<const __m128i*>(table));
+  return {_mm256_shuffle_epi8(_mm256_broadcastsi128_si256(all), places.v)};
+}
 
 // Four activations, the same ones in every lane.
 inline __m256i broadcast_four(const int8_t* x) {

@@ -168,6 +168,10 @@ inline Bytes bits(Bytes a) {
 inline Bytes either(Bytes a, Bytes b) {
   return {_mm512_or_si512(a.v, b.v)};
 }
+inline Bytes look_up(const uint8_t (&table)[16], Bytes places) {
+  const __m128i all = _mm_loadu_si128(reinterpret_cast<const __m128i*>(table));
+  return {_mm512_shuffle_epi8(_mm512_broadcast_i32x4(all), places.v)};
+}
 
 // Adds the products of four weights per lane with four activations, the same ones in every
 // lane. GCC 12 does not find the instruction that broadcasts them while it multiplies, and

@@ -215,6 +215,10 @@ inline Bytes bits(Bytes a) {
 inline Bytes either(Bytes a, Bytes b) {
   return {vorrq_u8(a.lo, b.lo), vorrq_u8(a.hi, b.hi)};
 }
+inline Bytes look_up(const uint8_t (&table)[16], Bytes places) {
+  const uint8x16_t all = vld1q_u8(table);
+  return {vqtbl1q_u8(all, places.lo), vqtbl1q_u8(all, places.hi)};
+}
 
 // In two operations, where shifting, masking and joining would take four: a test makes 0xFF
 // of an inverted fifth bit, and the nibble is inserted below. The upper four bits are then

@@ -117,6 +117,8 @@ const SimdOps& simd_ops() {
                bits_op<-2, 0x30>(), bits_op<0, 0x30>(), bits_op<2, 0x30>(), bits_op<7, 0x01>()},
       .either = [](const std::byte* a, const std::byte* b,
                    std::byte* y) { store_bytes(y, either(load_bytes(a), load_bytes(b))); },
+      .look_up = [](const uint8_t(&table)[16], const std::byte* places,
+                    std::byte* y) { store_bytes(y, look_up(table, load_bytes(places))); },
       .five_bits = {five_bits_op<0, 0>(), five_bits_op<1, 3>(), five_bits_op<0, 4>(),
                     five_bits_op<1, 7>()},
       .six_bits = {six_bits_op<0>(), six_bits_op<1>(), six_bits_op<2>(), six_bits_op<3>()},

@@ -64,6 +64,7 @@ struct SimdOps {
 
   Bits bits[12];
   void (*either)(const std::byte* a, const std::byte* b, std::byte* y);
+  void (*look_up)(const uint8_t (&table)[16], const std::byte* places, std::byte* y);
   FiveBits five_bits[4];
   SixBits six_bits[4];
   Dot dot16[4];

@@ -238,6 +238,12 @@ inline Bytes bits(Bytes a) {
 inline Bytes either(Bytes a, Bytes b) {
   return {a.v | b.v};
 }
+// What the table has at the places that bytes, all below 16, name.
+inline Bytes look_up(const uint8_t (&table)[16], Bytes places) {
+  Bytes found;
+  for (int i = 0; i < 4 * kLanes; ++i) found.v[i] = table[places.v[i]];
+  return found;
+}
 
 // acc[lane] += sum over g < 4 and j < 4 of w[g][4 * lane + j] * x[4 * g + j].
 // Weights are at most kMaxWeight, unsigned. (kMaxWeight 255: 8 bits, with kByteBias in them

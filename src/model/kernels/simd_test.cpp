@@ -356,6 +356,18 @@ TEST_P(SimdTest, BitsStayInTheirByte) {
   }
 }
 
+TEST_P(SimdTest, BytesAreLookedUp) {
+  uint8_t table[16];
+  for (uint8_t& x : table) x = static_cast<uint8_t>(pick(0, 255));
+  const size_t n = 4 * ops_.lanes;
+  std::vector<std::byte> y(n);
+  for (int trial = 0; trial < 200; ++trial) {
+    const std::vector<std::byte> places = any_bytes(n, 0, 15);
+    ops_.look_up(table, places.data(), y.data());
+    for (size_t i = 0; i < n; ++i) EXPECT_EQ(static_cast<int>(y[i]), table[static_cast<int>(places[i])]);
+  }
+}
+
 TEST_P(SimdTest, FiveBitsAreANibbleAndABit) {
   const size_t n = 4 * ops_.lanes;
   std::vector<std::byte> y(n);
