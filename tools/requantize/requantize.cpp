@@ -58,7 +58,7 @@ bool is_router(const GgufTensor& tensor) {
 }
 
 ggml_type result_type(const GgufTensor& tensor, const RequantizeOptions& options) {
-  const bool is_matrix = n_rows(tensor) > 1;
+  const bool is_matrix = n_rows(tensor) > 1 && !tensor.name.ends_with(".bias");  // experts have several
   if (!is_matrix || is_router(tensor) || (options.keep_head && is_head(tensor))) return tensor.type;
   return options.type;
 }

@@ -34,7 +34,7 @@ class RequantizeTest : public ::testing::Test {
   std::filesystem::path in() const { return folder_ / "in.gguf"; }
   std::filesystem::path out() const { return folder_ / "out.gguf"; }
 
-  // A head, one matrix and one vector of normally distributed numbers.
+  // A head, one matrix, one vector and the biases of experts, of normally distributed numbers.
   void write_input(int64_t row_length) {
     const ggml_init_params params{.mem_size = 1 << 20, .mem_buffer = nullptr, .no_alloc = false};
     const ggml_context_ptr tensors(ggml_init(params));
@@ -43,7 +43,8 @@ class RequantizeTest : public ::testing::Test {
     gguf_set_val_u32(gguf.get(), "general.file_type", 0);
     std::mt19937 random(1);
     std::normal_distribution<float> normal;
-    for (const char* name : {"token_embd.weight", "blk.0.ffn_up.weight", "output_norm.weight"}) {
+    for (const char* name :
+         {"token_embd.weight", "blk.0.ffn_up.weight", "output_norm.weight", "blk.0.ffn_up_exps.bias"}) {
       const bool is_vector = std::string(name) == "output_norm.weight";
       ggml_tensor* tensor =
           ggml_new_tensor_2d(tensors.get(), GGML_TYPE_F32, row_length, is_vector ? 1 : kRows);
@@ -98,8 +99,10 @@ TEST_P(EveryType, StoresMatricesNearTheirValuesAndVectorsAsTheyAre) {
     EXPECT_EQ(after.find_tensor(name)->type, type);
     EXPECT_LE(relative_error(values_of(before, name), values_of(after, name)), GetParam().largest_error);
   }
-  EXPECT_EQ(after.find_tensor("output_norm.weight")->type, GGML_TYPE_F32);
-  EXPECT_EQ(values_of(before, "output_norm.weight"), values_of(after, "output_norm.weight"));
+  for (const char* name : {"output_norm.weight", "blk.0.ffn_up_exps.bias"}) {
+    EXPECT_EQ(after.find_tensor(name)->type, GGML_TYPE_F32);
+    EXPECT_EQ(values_of(before, name), values_of(after, name));
+  }
   EXPECT_EQ(after.metadata().get_string("general.architecture"), "llama");
   EXPECT_FALSE(after.metadata().has("general.file_type"));
 }
