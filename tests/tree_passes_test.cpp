@@ -122,7 +122,8 @@ TEST(Trees, EveryNodeEqualsItsPathRunAloneOnAGpu) {
 }
 
 TEST(Trees, EveryNodeEqualsItsPathRunAloneInEveryCache) {
-  for (const char* name : {"tiny-llama", "tiny-qwen2", "tiny-qwen3", "tiny-gemma3-pattern"}) {
+  for (const char* name :
+       {"tiny-llama", "tiny-qwen2", "tiny-qwen3", "tiny-gemma3-pattern", "tiny-gpt-oss"}) {
     SCOPED_TRACE(name);
     const auto model = load_model(model_file(name), /*n_threads=*/2);
     for (const KvType type : {KvType::kF32, KvType::kQ8_0}) {

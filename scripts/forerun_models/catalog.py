@@ -19,7 +19,7 @@ from .cache import Stamp, models_dir, scratch_dir
 from .errors import SetupError
 from .fetch import fetch
 from .requantize import requantize
-from .tiny_specs import MIXTURE_BASE, MIXTURE_TYPES, TYPE_BASE, WEIGHT_TYPES, tiny_specs
+from .tiny_specs import GPT_OSS, MIXTURE_BASE, MIXTURE_TYPES, TYPE_BASE, WEIGHT_TYPES, tiny_specs
 
 
 @dataclass(frozen=True)
@@ -50,6 +50,7 @@ def catalog(options: Options = Options()) -> dict[str, Model]:
     models += [_foreign(spec) for spec in foreign.FOREIGN]
     models += [_requantised(f"tiny-llama-{t.lower()}", TYPE_BASE.name, t) for t in WEIGHT_TYPES]
     models += [_requantised(f"tiny-mixtral-{t.lower()}", MIXTURE_BASE.name, t) for t in MIXTURE_TYPES]
+    models.append(_requantised("tiny-gpt-oss-mxfp4", GPT_OSS.name, "MXFP4"))
     models += [_requantised("smollm2-q8", "smollm2", "Q8_0"), _deep(options), _experts(options), _wide(options)]
     models.append(_by_domain(options))
     models += [_shaped(spec) for spec in shaped.shaped_specs()]
@@ -116,7 +117,7 @@ def _requantised(name: str, source: str, weight_type: str) -> Model:
     def make(path: Path) -> None:
         requantize(models_dir() / f"{source}.gguf", path, weight_type)
 
-    made = {spec.name: spec for spec in (TYPE_BASE, MIXTURE_BASE)}
+    made = {spec.name: spec for spec in (TYPE_BASE, MIXTURE_BASE, GPT_OSS)}
     base = made[source] if source in made else downloads()["models"][source]["sha256"]
     code = (tiny, vocabulary) if source in made else ()
     recipe = _recipe(base, weight_type, downloads()["llama_cpp"]["version"], code=code)

@@ -178,6 +178,8 @@ def _tensors(spec: TinySpec):
         yield draw.matrix(f"{layer}.attn_output.weight", d, q_size)
         if spec.attn_out_bias:
             yield draw.bias(f"{layer}.attn_output.bias", d)
+        if spec.arch == "gpt-oss":
+            yield draw.sinks(f"{layer}.attn_sinks.weight", spec.n_head)
         if spec.arch in _HEAD_NORMS:
             of_all = spec.arch in ("olmo2", "olmoe")
             yield draw.norm(f"{layer}.attn_q_norm.weight", q_size if of_all else spec.head_size)
@@ -185,7 +187,7 @@ def _tensors(spec: TinySpec):
         if spec.arch in _POST_NORMS:
             yield from _norm(draw, spec, f"{layer}.post_attention_norm")
         if spec.arch not in _ONLY_POST_NORMS:
-            mlp_norm = "post_attention_norm" if spec.arch in ("seed_oss", "glm4moe") else "ffn_norm"
+            mlp_norm = "post_attention_norm" if spec.arch in ("seed_oss", "glm4moe", "gpt-oss") else "ffn_norm"
             yield from _norm(draw, spec, f"{layer}.{mlp_norm}")
         if spec.experts and i >= spec.experts.n_dense_layers:
             yield from _experts(draw, layer, d, spec.experts)
@@ -221,11 +223,18 @@ def _mlp(draw: "Drawer", spec: TinySpec, layer: str):
 def _experts(draw: "Drawer", layer: str, width: int, experts: Experts):
     # Sure of its choice, as trained ones are.
     yield draw.matrix(f"{layer}.ffn_gate_inp.weight", experts.n_all, width, 4.0)
+    if experts.has_biases:
+        yield draw.bias(f"{layer}.ffn_gate_inp.bias", experts.n_all)
     if experts.has_preference:
         yield draw.bias(f"{layer}.exp_probs_b.bias", experts.n_all)
     for name, n_out, n_in in (("gate", experts.n_ff, width), ("up", experts.n_ff, width), ("down", width, experts.n_ff)):
-        of_all, data = draw.matrix(f"{layer}.ffn_{name}_exps.weight", experts.n_all * n_out, n_in)
+        # What gates and ups have too much of is taken back.
+        gain = 1 / experts.gain**2 if name == "down" else experts.gain
+        of_all, data = draw.matrix(f"{layer}.ffn_{name}_exps.weight", experts.n_all * n_out, n_in, gain)
         yield of_all, data.reshape(experts.n_all, n_out, n_in)
+        if experts.has_biases:
+            of_all, data = draw.bias(f"{layer}.ffn_{name}_exps.bias", experts.n_all * n_out)
+            yield of_all, data.reshape(experts.n_all, n_out)
     if not experts.n_ff_shared:
         return
     n = experts.n_ff_shared
@@ -248,6 +257,10 @@ class Drawer:
 
     def norm(self, name: str, n: int, mean: float = 1.0):
         return name, np.float32(mean) * (1 + np.float32(0.1) * self._normal(name, (n,)))
+
+    def sinks(self, name: str, n: int):
+        """As large as what a few dozen scores of a tiny model sum up to, or less."""
+        return name, 3 + np.float32(1.5) * self._normal(name, (n,))
 
     def bias(self, name: str, n: int):
         return name, np.float32(0.3) * self._normal(name, (n,))

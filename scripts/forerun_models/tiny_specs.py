@@ -40,6 +40,8 @@ class Experts:
     has_share: bool = False  # which has a weight of its own
     n_dense_layers: int = 0
     has_preference: bool = False  # added to what they are chosen by
+    has_biases: bool = False
+    gain: float = 1.0  # of gates and ups; a large one takes many beyond limits that a model has for them
     gating: int | None = None  # 1: softmax, 2: sigmoid
     scale: float | None = None
     normalises: bool | None = None
@@ -84,7 +86,7 @@ class TinySpec:
 
 
 def tiny_specs() -> list[TinySpec]:
-    """All tiny models but the requantised ones (TYPE_BASE in each of WEIGHT_TYPES, MIXTURE_BASE in MIXTURE_TYPES)."""
+    """All tiny models but the requantised ones (TYPE_BASE in WEIGHT_TYPES, MIXTURE_BASE in MIXTURE_TYPES, GPT_OSS in MXFP4)."""
     return [
         TYPE_BASE, MIXTURE_BASE, *_llama(), *_qwen2(), *_qwen3(), *_gemma3(), *_others(), *_other_norms(), *_plain_mlps(),
         *_mixtures(),
@@ -97,6 +99,12 @@ TYPE_BASE = TinySpec("tiny-llama-f32", "llama", n_layer=2, weight_type="F32")
 # A mixture, requantised to types of every kind: 32 to a block, 256, and one that our kernels do not have.
 MIXTURE_BASE = TinySpec("tiny-mixtral-f32", "llama", n_layer=2, n_ff=256, weight_type="F32", experts=Experts(n_ff=256))
 MIXTURE_TYPES = ("F16", "Q8_0", "Q4_0", "Q4_K", "Q6_K", "MXFP4", "IQ4_XS")
+# Requantised to MXFP4, which its experts come as.
+GPT_OSS = TinySpec(
+    "tiny-gpt-oss", "gpt-oss", n_layer=4, width=128, n_ff=96, n_head=4, n_head_kv=2, weight_type="F32", tied=False,
+    qkv_bias=True, attn_out_bias=True, window=16, rope=Rope(base=150000.0, scaling="yarn", factor=4.0, original_context=64),
+    experts=Experts(has_biases=True, gain=4.0),
+)  # fmt: skip
 
 
 def _llama() -> list[TinySpec]:
@@ -246,6 +254,7 @@ def _mixtures() -> list[TinySpec]:
             tied=False,
             experts=Experts(n_ff_shared=96, n_dense_layers=1, has_preference=True, gating=2, scale=1.5, normalises=True),
         ),
+        GPT_OSS,
     ]
 
 

@@ -208,6 +208,13 @@ std::vector<bool> read_window_pattern(const ConfigReader& reader, int n_layers, 
   return windowed;
 }
 
+float read_window_freq_base(const ConfigReader& reader, float otherwise) {
+  const float base = reader.get_float_or("rope.freq_base_swa", otherwise);
+  if (base <= 0.0f)
+    fail(ErrorCode::kInvalidFile, "{} must be positive", reader.key("rope.freq_base_swa"));
+  return base;
+}
+
 float ModelConfig::temperature(int position) const {
   if (temperature_scale == 0.0f) return 1.0f;
   const int n_begun = position / temperature_length + 1;

@@ -9,7 +9,12 @@
 
 namespace forerun {
 
-enum class Activation { kSilu, kGelu, kReluSquared };
+enum class Activation {
+  kSilu,
+  kGelu,
+  kReluSquared,
+  kLimitedSwish,  // of gates alone: see GateActivation
+};
 
 // How numbers are normed before a weight multiplies them.
 enum class NormKind {
@@ -99,6 +104,7 @@ struct ModelConfig {
   float embedding_scale = 1.0f;
   float attention_scale = 1.0f;    // of scores; read_config: 1 / sqrt(head_dim)
   float attention_softcap = 0.0f;  // of scores; 0: none
+  bool has_sinks = false;          // AttentionWeights::sinks
   float query_scale = 1.0f;        // of queries, before attention rounds them
   // Queries grow by `temperature_scale` times the logarithm of how many runs of `temperature_length`
   // tokens have begun at their position. 0: they do not.
@@ -141,6 +147,8 @@ ModelConfig read_mixture_config(const GgufMetadata& metadata, RopeLayout layout,
 // Which layers have a sliding window: as the file says, by a flag for each or as all but every n-th, or
 // as all but every `period`-th.
 std::vector<bool> read_window_pattern(const ConfigReader& reader, int n_layers, int period);
+// The base of their rotation, where the file names one.
+float read_window_freq_base(const ConfigReader& reader, float otherwise);
 
 // Reads keys of the form "<architecture>.<name>".
 class ConfigReader {

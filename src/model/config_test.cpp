@@ -359,6 +359,29 @@ TEST(Config, Gemma3RefusesSenselessNumbers) {
                  "freq_base_swa");
 }
 
+TEST(Config, GptOss) {
+  const auto model = [] { return tiny_model({.architecture = "gpt-oss", .n_layers = 4}); };
+  ModelConfig config = read(model());
+  EXPECT_EQ(config.window, 4);
+  EXPECT_EQ(config.layer_is_windowed, (std::vector<bool>{true, false, true, false}));
+  EXPECT_TRUE(config.has_sinks);
+  EXPECT_EQ(config.activation, Activation::kLimitedSwish);
+  EXPECT_EQ(config.experts.gating, ExpertGating::kSoftmaxOfChosen);
+  // Windowed layers rotate as the others do, unless they have a base of their own.
+  auto builder = model();
+  builder.set("gpt-oss.rope.scaling.type", "yarn").set("gpt-oss.rope.scaling.factor", 32.0f);
+  config = read(builder);
+  EXPECT_EQ(config.rope_of(0).freq_scale, 1.0f / 32);
+  EXPECT_EQ(config.rope_of(0).ext_factor, 1.0f);
+  EXPECT_EQ(config.rope_of(0).freq_base, config.rope_of(1).freq_base);
+  EXPECT_EQ(read(builder.set("gpt-oss.rope.freq_base_swa", 5e4f)).rope_of(0).freq_base, 5e4f);
+  expect_refused(model().set("gpt-oss.rope.freq_base_swa", 0.0f), ErrorCode::kInvalidFile,
+                 "freq_base_swa");
+  expect_refused(model().remove("gpt-oss.attention.sliding_window"), ErrorCode::kInvalidFile,
+                 "sliding_window");
+  expect_refused(model().set("gpt-oss.rope.dimension_count", 8u), ErrorCode::kUnsupported, "in part");
+}
+
 TEST(Config, MixturesMustMakeSense) {
   const auto mixture = [] { return tiny_model({.architecture = "qwen3moe"}); };
   const auto set = [&](const std::string& key, uint32_t value) {

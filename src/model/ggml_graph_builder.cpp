@@ -3,6 +3,7 @@
 #include <array>
 
 #include "core/check.h"
+#include "model/kernels/kernels.h"
 
 namespace forerun {
 namespace {
@@ -125,6 +126,7 @@ ggml_tensor* GgmlGraphBuilder::attend(int layer, ggml_tensor* queries) {
                             .k = cell_view(parts().cache.keys(layer)),
                             .v = cell_view(parts().cache.values(layer)),
                             .mask = mask,
+                            .sinks = this->layer(layer).attention.sinks,
                             .scale = config().attention_scale,
                             .soft_cap = config().attention_softcap};
   ggml_tensor* out = use_flash_attention_ ? flash_attention(attention) : plain_attention(attention);
@@ -133,6 +135,7 @@ ggml_tensor* GgmlGraphBuilder::attend(int layer, ggml_tensor* queries) {
 
 ggml_tensor* GgmlGraphBuilder::flash_attention(const Attention& a) {
   ggml_tensor* out = ggml_flash_attn_ext(context(), a.q, a.k, a.v, a.mask, a.scale, 0.0f, a.soft_cap);
+  ggml_flash_attn_ext_add_sinks(out, a.sinks);
   ggml_prec_set_acc(out, GGML_PREC_F32);
   return out;  // [head_dim, n_heads, n_rows]
 }
@@ -147,6 +150,7 @@ ggml_tensor* GgmlGraphBuilder::plain_attention(const Attention& a) {
     scale = a.soft_cap;
   }
   ggml_tensor* shares = ggml_soft_max_ext(context(), scores, a.mask, scale, 0.0f);
+  ggml_soft_max_add_sinks(shares, a.sinks);
   ggml_tensor* v = ggml_is_quantized(a.v->type) ? ggml_cast(context(), a.v, GGML_TYPE_F32) : a.v;
   ggml_tensor* values =
       ggml_cont(context(), ggml_transpose(context(), v));                 // [n_kv, head_dim, n_kv_heads]
@@ -159,7 +163,9 @@ ggml_tensor* GgmlGraphBuilder::activated(ggml_tensor* x) {
     case Activation::kSilu: return ggml_silu(context(), x);
     case Activation::kGelu: return ggml_gelu(context(), x);
     case Activation::kReluSquared: return ggml_sqr(context(), ggml_relu(context(), x));
+    case Activation::kLimitedSwish: break;  // of gates alone
   }
+  CHECK(false);
   return nullptr;
 }
 
@@ -167,6 +173,7 @@ ggml_tensor* GgmlGraphBuilder::activated(ggml_tensor* gate, ggml_tensor* up) {
   switch (config().activation) {
     case Activation::kSilu: return ggml_swiglu_split(context(), gate, up);
     case Activation::kGelu: return ggml_geglu_split(context(), gate, up);
+    case Activation::kLimitedSwish: return ggml_swiglu_oai(context(), gate, up, kSwishSlope, kGateLimit);
     default: return ggml_mul(context(), activated(gate), up);
   }
 }

@@ -31,6 +31,7 @@ class GgmlGraphBuilder final : public GraphBuilder {
     ggml_tensor* k;  // [head_dim, n_kv, n_kv_heads]
     ggml_tensor* v;  // [head_dim, n_kv, n_kv_heads]
     ggml_tensor* mask;
+    ggml_tensor* sinks;  // [n_heads], or nullptr
     float scale;
     float soft_cap;
   };

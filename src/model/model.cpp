@@ -79,9 +79,10 @@ bool is_laid_out_otherwise(const GgufFile& file) {
 // Whether blocks have nothing that our kernels on GPUs do not.
 bool has_common_blocks(const ModelConfig& config) {
   return config.norm_kind == NormKind::kRms && config.has_norm_weights && config.has_block_norms &&
-         config.has_gates && config.activation != Activation::kReluSquared &&
+         config.has_gates &&
+         (config.activation == Activation::kSilu || config.activation == Activation::kGelu) &&
          config.head_norms == HeadNorms::kEach && config.temperature_scale == 0.0f &&
-         config.experts.n_all == 0;
+         !config.has_sinks && config.experts.n_all == 0;
 }
 
 }  // namespace

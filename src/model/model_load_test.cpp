@@ -286,7 +286,7 @@ TEST_F(ModelLoadTest, MutatedModelsRunOrThrow) {
 
 TEST_F(ModelLoadTest, EveryHyperparameterTakesEveryExtreme) {
   for (const char* architecture : {"llama", "qwen2", "qwen3", "gemma3", "glm4", "granite", "olmo2",
-                                   "starcoder2", "hunyuan-dense", "mistral3"}) {
+                                   "starcoder2", "hunyuan-dense", "mistral3", "gpt-oss"}) {
     const test::TinyModelSpec spec{.architecture = architecture};
     tiny_model(spec).write(path());
     for (const std::string& key : GgufFile::open(path()).metadata().keys()) {

@@ -36,6 +36,9 @@ bool flash_attention_works(const Model& model, const KvCache& cache) {
   ggml_tensor* operation =
       ggml_flash_attn_ext(context.get(), heads(GGML_TYPE_F32, 1, config.n_heads), k, v, mask,
                           config.attention_scale, 0.0f, config.attention_softcap);
+  if (config.has_sinks)
+    ggml_flash_attn_ext_add_sinks(operation,
+                                  ggml_new_tensor_1d(context.get(), GGML_TYPE_F32, config.n_heads));
   return model.device().supports(operation);
 }
 

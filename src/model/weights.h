@@ -37,6 +37,8 @@ struct AttentionWeights {
   Linear out;           // [n_heads * head_dim, n_embd]
   Norm q_norm, k_norm;  // [head_dim], or of all heads
   Norm post_norm;       // [n_embd]
+  // [n_heads]: the score of a cell more that every row sees, whose value is nothing; some models have it
+  ggml_tensor* sinks = nullptr;
 };
 
 // MLPs of which a token uses a few. Matrices of all of them lie one behind the other.

@@ -40,6 +40,8 @@ class RandomTensors {
   }
   void norm(const std::string& name, int n) { add(name, {n}, 1.0f, 0.1f); }
   void bias(const std::string& name, int n) { add(name, {n}, 0.0f, 0.3f); }
+  void biases(const std::string& name, int n_out, int n) { add(name, {n_out, n}, 0.0f, 0.3f); }
+  void sinks(const std::string& name, int n) { add(name, {n}, 1.0f, 1.0f); }
 
  private:
   void add(const std::string& name, const std::vector<int64_t>& shape, float mean, float deviation) {
@@ -86,7 +88,7 @@ constexpr int kExperts = 4;
 constexpr int kExpertFf = 48;
 
 bool is_mixture(const TinyModelSpec& spec) {
-  return spec.architecture.ends_with("moe");
+  return spec.architecture.ends_with("moe") || spec.architecture == "gpt-oss";
 }
 
 void add_experts(RandomTensors& random, const TinyModelSpec& spec, const std::string& prefix) {
@@ -94,6 +96,13 @@ void add_experts(RandomTensors& random, const TinyModelSpec& spec, const std::st
   random.stack(prefix + "ffn_gate_exps.weight", spec.n_embd, kExpertFf, kExperts);
   random.stack(prefix + "ffn_up_exps.weight", spec.n_embd, kExpertFf, kExperts);
   random.stack(prefix + "ffn_down_exps.weight", kExpertFf, spec.n_embd, kExperts);
+  if (spec.architecture == "gpt-oss") {
+    random.bias(prefix + "ffn_gate_inp.bias", kExperts);
+    random.biases(prefix + "ffn_gate_exps.bias", kExpertFf, kExperts);
+    random.biases(prefix + "ffn_up_exps.bias", kExpertFf, kExperts);
+    random.biases(prefix + "ffn_down_exps.bias", spec.n_embd, kExperts);
+    return;
+  }
   if (is_any_of(spec.architecture, {"qwen3moe", "olmoe"})) return;
   random.matrix(prefix + "ffn_gate_shexp.weight", spec.n_embd, kExpertFf);
   random.matrix(prefix + "ffn_up_shexp.weight", spec.n_embd, kExpertFf);
@@ -131,7 +140,7 @@ void set_hyperparameters(GgufBuilder& builder, const TinyModelSpec& spec) {
     set("attention.sliding_window", 4);
     set("attention.sliding_window_pattern", 2);
   }
-  if (spec.architecture == "olmo2") set("attention.sliding_window", 4);
+  if (is_any_of(spec.architecture, {"olmo2", "gpt-oss"})) set("attention.sliding_window", 4);
   if (spec.architecture == "hunyuan-dense") builder.set(arch + "rope.scaling.alpha", 100.0f);
   if (spec.architecture == "mistral3") builder.set(arch + "attention.temperature_scale", 0.1f);
   if (spec.architecture == "minicpm") {
@@ -221,7 +230,7 @@ GgufBuilder tiny_model(const TinyModelSpec& spec) {
     random.matrix(prefix + "attn_q.weight", spec.n_embd, n_embd_q);
     random.matrix(prefix + "attn_k.weight", spec.n_embd, n_embd_kv);
     random.matrix(prefix + "attn_v.weight", spec.n_embd, n_embd_kv);
-    if (spec.architecture == "qwen2") {
+    if (is_any_of(spec.architecture, {"qwen2", "gpt-oss"})) {
       random.bias(prefix + "attn_q.bias", n_embd_q);
       random.bias(prefix + "attn_k.bias", n_embd_kv);
       random.bias(prefix + "attn_v.bias", n_embd_kv);
@@ -232,7 +241,11 @@ GgufBuilder tiny_model(const TinyModelSpec& spec) {
                   blocks.norms_heads_together ? n_embd_kv : spec.head_dim);
     }
     random.matrix(prefix + "attn_output.weight", n_embd_q, spec.n_embd);
-    const bool has_other_name = is_any_of(spec.architecture, {"seed_oss", "glm4moe"});
+    if (spec.architecture == "gpt-oss") {
+      random.bias(prefix + "attn_output.bias", spec.n_embd);
+      random.sinks(prefix + "attn_sinks.weight", spec.n_heads);
+    }
+    const bool has_other_name = is_any_of(spec.architecture, {"seed_oss", "glm4moe", "gpt-oss"});
     if (blocks.post_norms || has_other_name) norm(prefix + "post_attention_norm");
     if (blocks.pre_norms && !has_other_name) norm(prefix + "ffn_norm");
     if (is_mixture(spec)) {

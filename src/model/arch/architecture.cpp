@@ -40,6 +40,7 @@ AttentionWeights declare_attention(WeightLoader& loader, const ModelConfig& conf
   }
   attention.out = scaled(loader, loader.linear(prefix + "attn_output", config.n_embd_q(), config.n_embd),
                          config.residual_scale);
+  if (config.has_sinks) attention.sinks = loader.vector(prefix + "attn_sinks.weight", config.n_heads);
   return attention;
 }
 
@@ -95,7 +96,7 @@ std::span<const Architecture* const> architectures() {
         &glm4_architecture(),    &phi3_architecture(),      &minicpm_architecture(),
         &smollm3_architecture(), &olmo2_architecture(),     &exaone4_architecture(),
         &hunyuan_architecture(), &maincoder_architecture(), &mistral3_architecture(),
-        &arcee_architecture(),
+        &arcee_architecture(),   &gpt_oss_architecture(),
     };
     for (const auto& several : {llama_by_other_names(), layer_norm_architectures(),
                                 granite_architectures(), mixture_architectures()}) {
@@ -132,6 +133,12 @@ void require_text_sections(const GgufMetadata& metadata, std::string_view archit
   const auto sections = metadata.get_int_array(key).value();
   if (sections.size() > 3 && sections[3] != 0)
     fail(ErrorCode::kUnsupported, "rotation by a fourth axis ({}) is not supported", key);
+}
+
+void require_whole_rotation(const ModelConfig& config) {
+  if (config.rope.n_dims == config.head_dim) return;
+  fail(ErrorCode::kUnsupported, "heads that rotate in part are not supported in {} models",
+       config.architecture);
 }
 
 std::string layer_prefix(int layer) {

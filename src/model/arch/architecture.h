@@ -53,6 +53,8 @@ const Architecture* find_architecture(std::string_view name);
 // Of models that see: that text alone rotates as it does in models that do not, whatever part of a head
 // stands for which axis of a picture. Throws Error{kUnsupported} otherwise.
 void require_text_sections(const GgufMetadata& metadata, std::string_view architecture);
+// Of families none of whose models rotates a part of its heads. Throws likewise.
+void require_whole_rotation(const ModelConfig& config);
 // "blk.<layer>.", with which the names of a layer's tensors begin.
 std::string layer_prefix(int layer);
 // A norm of n numbers, with the weight and bias that such norms of the model have.

@@ -17,6 +17,7 @@ const Architecture& gemma_architecture();
 const Architecture& gemma2_architecture();
 const Architecture& gemma3_architecture();
 const Architecture& glm4_architecture();
+const Architecture& gpt_oss_architecture();
 std::span<const Architecture* const> granite_architectures();
 const Architecture& hunyuan_architecture();
 const Architecture& maincoder_architecture();

@@ -40,10 +40,7 @@ class Gemma3Architecture final : public Architecture {
       config.window = reader.get_count("attention.sliding_window");
       config.layer_is_windowed = read_window_pattern(reader, config.n_layers, kWindowPeriod);
       config.window_rope = config.rope;
-      config.window_rope.freq_base = reader.get_float_or("rope.freq_base_swa", kWindowFreqBase);
-      if (config.window_rope.freq_base <= 0.0f) {
-        fail(ErrorCode::kInvalidFile, "{} must be positive", reader.key("rope.freq_base_swa"));
-      }
+      config.window_rope.freq_base = read_window_freq_base(reader, kWindowFreqBase);
       config.window_rope.freq_scale = 1.0f;
     }
     return config;

@@ -1,5 +1,6 @@
 // Mixtures of experts whose attention is a dense family's: Qwen 2 and 3, OLMoE, ERNIE 4.5, GLM 4.5.
-// (Mixtral is Llama's by name, and Granite's have its scales: llama.cpp, granite.cpp.)
+// (Mixtral is Llama's by name, Granite's have its scales, and gpt-oss has more that is its own:
+// llama.cpp, granite.cpp, gpt_oss.cpp.)
 #include <algorithm>
 #include <array>
 
@@ -77,9 +78,7 @@ class Ernie45Moe final : public Architecture {
     if (reader.get_count("interleave_moe_layer_step") != 1) {
       fail(ErrorCode::kUnsupported, "mixtures with other layers between theirs are not supported");
     }
-    if (config.rope.n_dims != config.head_dim) {
-      fail(ErrorCode::kUnsupported, "heads that rotate in part are not supported in {} models", name());
-    }
+    require_whole_rotation(config);
     config.experts.n_ff_shared = reader.get_count_or_none("expert_shared_feed_forward_length");
     config.experts.n_dense_layers = reader.get_count_or_none("leading_dense_block_count");
     return config;

@@ -240,6 +240,8 @@ class MergeOp final : public CpuOp {
       if (!options_.by_chunk) return 1;
       return shares.n_partials(row, static_cast<int>(h / (shape.n_heads / shape.n_kv_heads)));
     };
+    const auto* sinks =
+        options_.sinks != nullptr ? static_cast<const float*>(options_.sinks->data) : nullptr;
     // As many heads at a time as make up whole blocks.
     int heads = 1;
     while (heads < shape.n_heads &&
@@ -254,9 +256,13 @@ class MergeOp final : public CpuOp {
       const int64_t head = unit % n_units * heads;
       for (int64_t row = first_row; row < end_row; ++row) {
         for (int64_t h = head; h < head + heads; ++h) {
-          kernels_.merge(row_of<float>(dst->src[0], row) + h * (shape.head_dim + kPartialExtra),
-                         n_partials(row, h), floats_per_chunk(shape), shape.head_dim,
-                         layout.floats(dst, row) + h * shape.head_dim);
+          kernels_.merge(
+              {.partials = row_of<float>(dst->src[0], row) + h * (shape.head_dim + kPartialExtra),
+               .n = n_partials(row, h),
+               .stride = floats_per_chunk(shape),
+               .head_dim = shape.head_dim,
+               .sink = sinks != nullptr ? sinks + h : nullptr},
+              layout.floats(dst, row) + h * shape.head_dim);
         }
         layout.quantize(dst, row, head * shape.head_dim, int64_t{heads} * shape.head_dim);
       }

@@ -36,7 +36,8 @@ struct AttendOptions {
   AttentionShape shape;
   const ggml_tensor* keys;
   const ggml_tensor* values;
-  const VisibleRows* rows;  // filled before every pass
+  const ggml_tensor* sinks;  // AttentionWeights
+  const VisibleRows* rows;   // filled before every pass
   bool is_windowed;
   // Whether chunks of positions are computed apart, so that few rows keep many threads
   // busy. It makes no difference to the result.

@@ -15,6 +15,7 @@ GateActivation gate_activation(Activation activation) {
     case Activation::kSilu: return GateActivation::kSilu;
     case Activation::kGelu: return GateActivation::kGelu;
     case Activation::kReluSquared: return GateActivation::kReluSquared;
+    case Activation::kLimitedSwish: return GateActivation::kLimitedSwish;
   }
   return GateActivation::kSilu;
 }
@@ -116,6 +117,7 @@ ggml_tensor* CpuGraphBuilder::attend(int layer, ggml_tensor* queries) {
                                           .soft_cap = config().attention_softcap},
                                 .keys = parts().cache.keys(layer),
                                 .values = parts().cache.values(layer),
+                                .sinks = this->layer(layer).attention.sinks,
                                 .rows = &rows_,
                                 .is_windowed = config().is_windowed(layer),
                                 .by_chunk = n_rows <= kMaxRowsByChunk,

@@ -308,15 +308,21 @@ inline size_t attention_scratch_floats(const AttentionShape& shape, int n_rows) 
 }
 
 // All empty: zeros.
-inline void merge(const float* partials, int n, int64_t stride, int head_dim, float* y) {
+inline void merge(const MergeArgs& args, float* y) {
+  const int head_dim = args.head_dim;
   const int dim = round_up_to_lanes(head_dim);
   float result[kMaxHeadDim + kLanes];
   float partial[kMaxHeadDim + kLanes] = {};
   clear_partial(result, dim);
-  for (int i = 0; i < n; ++i) {
-    const float* from = partials + i * stride;
+  for (int i = 0; i < args.n; ++i) {
+    const float* from = args.partials + i * args.stride;
     memcpy(partial, from, head_dim * sizeof(float));
     set_softmax(partial, dim, softmax_of(from, head_dim));
+    merge_partial(result, partial, dim);
+  }
+  if (args.sink != nullptr) {  // the result of one cell, with weight exp(0)
+    clear_partial(partial, dim);
+    set_softmax(partial, dim, {*args.sink, 1.0f});
     merge_partial(result, partial, dim);
   }
   const float sum = softmax_of(result, dim).sum;

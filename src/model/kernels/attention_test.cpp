@@ -61,6 +61,7 @@ struct Problem {
   Cells keys, values;
   std::vector<Row> rows;
   std::vector<float> q;
+  std::vector<float> sinks;  // by head; empty: there are none
 
   Problem(AttentionShape s, ggml_type key_type, ggml_type value_type, int n_cells, std::mt19937& rng)
       : shape(s),
@@ -158,8 +159,12 @@ Result attend(const KernelSet& kernels, const Problem& problem, const std::vecto
   Result result(n_rows, std::vector<float>(problem.row_floats()));
   for (int r = 0; r < n_rows; ++r) {
     for (int h = 0; h < shape.n_heads; ++h) {
-      kernels.merge(partials.data() + r * row_stride + h * partial, static_cast<int>(calls.size()),
-                    call_stride, shape.head_dim, result[r].data() + h * shape.head_dim);
+      kernels.merge({.partials = partials.data() + r * row_stride + h * partial,
+                     .n = static_cast<int>(calls.size()),
+                     .stride = call_stride,
+                     .head_dim = shape.head_dim,
+                     .sink = problem.sinks.empty() ? nullptr : &problem.sinks[h]},
+                    result[r].data() + h * shape.head_dim);
     }
   }
   return result;
@@ -200,6 +205,10 @@ std::vector<double> reference(const Problem& problem, int r) {
       weights[p] *= shape.scale;
       if (shape.soft_cap > 0) weights[p] = shape.soft_cap * std::tanh(weights[p] / shape.soft_cap);
       largest = std::max(largest, weights[p]);
+    }
+    if (!problem.sinks.empty()) {
+      largest = std::max<double>(largest, problem.sinks[h]);
+      sum = std::exp(problem.sinks[h] - largest);
     }
     for (int p = row.first; p < n; ++p) sum += weights[p] = std::exp(weights[p] - largest);
     for (int p = row.first; p < n; ++p) {
@@ -286,7 +295,10 @@ TEST_P(AttentionTest, IsNearTheExactValue) {
       if (head_dim % 32 != 0 && key_type == GGML_TYPE_Q8_0) key_type = GGML_TYPE_F16;
       if (head_dim % 32 != 0 && value_type == GGML_TYPE_Q8_0) value_type = GGML_TYPE_F32;
       const int n_prompt = uniform(0, 300);
-      const Problem problem = tree(shape, key_type, value_type, n_prompt, uniform(1, 6));
+      Problem problem = tree(shape, key_type, value_type, n_prompt, uniform(1, 6));
+      if (next % 4 < 2) {  // below all scores, among them and above
+        for (int h = 0; h < n_heads; ++h) problem.sinks.push_back(static_cast<float>(uniform(-9, 9)));
+      }
       const Result result = attend(kernels(), problem, shared_prompt(problem, n_prompt));
       for (size_t r = 0; r < result.size(); ++r) {
         const std::vector<double> exact = reference(problem, static_cast<int>(r));
@@ -434,8 +446,13 @@ TEST_P(AttentionTest, RowsThatSeeNothingAreEmpty) {
   EXPECT_EQ(out[kShape.head_dim], -kInf);
   EXPECT_EQ(out[kShape.head_dim + 1], 0.0f);
   EXPECT_EQ(out[3 * partial], 1.0f);  // another KV head's
-  kernels().merge(out.data(), 1, partial, kShape.head_dim, y.data());
-  EXPECT_EQ(y, std::vector<float>(kShape.head_dim, 0.0f));
+  const float sink = 3.0f;
+  for (const float* of : {static_cast<const float*>(nullptr), &sink}) {
+    kernels().merge(
+        {.partials = out.data(), .n = 1, .stride = partial, .head_dim = kShape.head_dim, .sink = of},
+        y.data());
+    EXPECT_EQ(y, std::vector<float>(kShape.head_dim, 0.0f));
+  }
 }
 
 // Weights come out one by one where values are unit vectors: cell 0 has score 0, the

@@ -82,7 +82,16 @@ struct WeightFormat {
   void (*multiply)(const ProductArgs& args);
 };
 
-enum class GateActivation { kSilu, kGelu, kReluSquared };
+enum class GateActivation {
+  kSilu,
+  kGelu,
+  kReluSquared,
+  // x * sigmoid(kSwishSlope * x), where x is the gate or, if that is less, kGateLimit. What it
+  // multiplies is held within +-kGateLimit, and 1 is added to it.
+  kLimitedSwish,
+};
+constexpr float kSwishSlope = 1.702f;
+constexpr float kGateLimit = 7.0f;
 
 // What a norm multiplies with and adds; nullptr: nothing.
 struct LayerNormArgs {
@@ -143,6 +152,15 @@ struct AttentionArgs {
   float* scratch;  // attention_scratch_floats()
 };
 
+// Partial results of one head (AttentionArgs), `stride` floats apart.
+struct MergeArgs {
+  const float* partials;
+  int n;
+  int64_t stride;
+  int head_dim;
+  const float* sink = nullptr;  // the score of a cell more, whose value is nothing; may be none
+};
+
 struct KernelSet {
   const char* name;  // "amx", "avx512", "avxvnni", "avx2", "i8mm", "neon", "portable"
   int lanes;
@@ -157,17 +175,17 @@ struct KernelSet {
   // Rounds n numbers, a multiple of 32, of row `place` of a bundle. Of the blocks it writes
   // nothing but what is that row's.
   void (*quantize)(const float* x, int64_t n, int place, std::byte* blocks);
-  // y = activation(gate) * up; up may be nullptr (no factor).
+  // y = activation(gate) * up, or times what the activation makes of up; up may be nullptr (no factor).
   void (*gate)(GateActivation activation, const float* gate, const float* up, int64_t n, float* y);
 
   // Attends to chunks [first_chunk, end_chunk) of positions, merging them in order. A row
   // that sees none of them gets sum 0 and the largest score -infinity.
   void (*attend)(const AttentionArgs& args);
   size_t (*attention_scratch_floats)(const AttentionShape& shape, int n_rows);
-  // Merges `n` partial results, `stride` floats apart, in order, and divides: head_dim floats.
+  // Merges partial results in order, with the sink behind them, and divides: head_dim floats.
   // Same bits as one call for all chunks if all but the first partial result are of one
   // chunk each. Empty ones change nothing; if all are, the result is 0.
-  void (*merge)(const float* partials, int n, int64_t stride, int head_dim, float* y);
+  void (*merge)(const MergeArgs& args, float* y);
 };
 
 // The best set for this CPU. FORERUN_KERNELS=name in the environment picks another, for

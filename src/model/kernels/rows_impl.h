@@ -161,45 +161,68 @@ void quantize(const float* x, int64_t n, int place, std::byte* blocks) {
   }
 }
 
+// Gates: what they make of themselves, and of the numbers that they multiply. The order of the arguments
+// of min and max keeps NaNs.
+struct GateOfPlainFactors {
+  static Floats factor(Floats up) { return up; }
+};
+
 // x / (1 + exp(-x))
-inline Floats silu(Floats x) {
-  const Floats one = broadcast(1.0f);
-  return div(x, add(one, exp(sub(broadcast(0.0f), x))));
-}
+struct Silu : GateOfPlainFactors {
+  static Floats open(Floats x) {
+    const Floats one = broadcast(1.0f);
+    return div(x, add(one, exp(sub(broadcast(0.0f), x))));
+  }
+};
 
 // The usual approximation, x / 2 * (1 + tanh(y)) with y = sqrt(2 / pi) * (x + 0.044715 * x^3).
 // (1 + tanh(y)) / 2 is 1 / (1 + exp(-2 * y)), which loses no digits where tanh is near -1.
-inline Floats gelu(Floats x) {
-  const Floats one = broadcast(1.0f);
-  const Floats cubic = fma(mul(x, x), broadcast(0.044715f), one);
-  const Floats minus_2y = mul(mul(x, broadcast(-2.0f * 0.79788456080286535588f)), cubic);
-  return div(x, add(one, exp(minus_2y)));
-}
+struct Gelu : GateOfPlainFactors {
+  static Floats open(Floats x) {
+    const Floats one = broadcast(1.0f);
+    const Floats cubic = fma(mul(x, x), broadcast(0.044715f), one);
+    const Floats minus_2y = mul(mul(x, broadcast(-2.0f * 0.79788456080286535588f)), cubic);
+    return div(x, add(one, exp(minus_2y)));
+  }
+};
 
-// The square of what is positive. The order of the arguments keeps NaNs.
-inline Floats relu_squared(Floats x) {
-  const Floats positive = max(broadcast(0.0f), x);
-  return mul(positive, positive);
-}
+// The square of what is positive.
+struct ReluSquared : GateOfPlainFactors {
+  static Floats open(Floats x) {
+    const Floats positive = max(broadcast(0.0f), x);
+    return mul(positive, positive);
+  }
+};
 
-template <typename Activation>
-inline void gate_with(Activation activation, const float* gate, const float* up, int64_t n, float* y) {
+struct LimitedSwish {
+  static Floats open(Floats x) {
+    const Floats limited = min(broadcast(kGateLimit), x);
+    return div(limited, add(broadcast(1.0f), exp(mul(limited, broadcast(-kSwishSlope)))));
+  }
+  static Floats factor(Floats up) {
+    const Floats limited = max(broadcast(-kGateLimit), min(broadcast(kGateLimit), up));
+    return add(limited, broadcast(1.0f));
+  }
+};
+
+template <typename Gate>
+inline void gate_with(const float* gate, const float* up, int64_t n, float* y) {
   int64_t i = 0;
   for (; i + kLanes <= n; i += kLanes) {
-    const Floats opened = activation(load(gate + i));
-    store(y + i, up == nullptr ? opened : mul(opened, load(up + i)));
+    const Floats opened = Gate::open(load(gate + i));
+    store(y + i, up == nullptr ? opened : mul(opened, Gate::factor(load(up + i))));
   }
   if (i == n) return;
-  const Floats opened = activation(load_tail(gate + i, n - i));
-  store_tail(y + i, up == nullptr ? opened : mul(opened, load_tail(up + i, n - i)), n - i);
+  const Floats opened = Gate::open(load_tail(gate + i, n - i));
+  store_tail(y + i, up == nullptr ? opened : mul(opened, Gate::factor(load_tail(up + i, n - i))), n - i);
 }
 
 inline void gate(GateActivation activation, const float* gate, const float* up, int64_t n, float* y) {
   switch (activation) {
-    case GateActivation::kSilu: return gate_with([](Floats x) { return silu(x); }, gate, up, n, y);
-    case GateActivation::kGelu: return gate_with([](Floats x) { return gelu(x); }, gate, up, n, y);
-    case GateActivation::kReluSquared:
-      return gate_with([](Floats x) { return relu_squared(x); }, gate, up, n, y);
+    case GateActivation::kSilu: return gate_with<Silu>(gate, up, n, y);
+    case GateActivation::kGelu: return gate_with<Gelu>(gate, up, n, y);
+    case GateActivation::kReluSquared: return gate_with<ReluSquared>(gate, up, n, y);
+    case GateActivation::kLimitedSwish: return gate_with<LimitedSwish>(gate, up, n, y);
   }
 }
 

@@ -18,7 +18,8 @@ namespace forerun {
 namespace {
 
 constexpr GateActivation kGateActivations[] = {GateActivation::kSilu, GateActivation::kGelu,
-                                               GateActivation::kReluSquared};
+                                               GateActivation::kReluSquared,
+                                               GateActivation::kLimitedSwish};
 
 class RowsTest : public testing::TestWithParam<const KernelSet*> {
  protected:
@@ -290,13 +291,31 @@ TEST_P(RowsTest, SquaresWhatIsPositive) {
   EXPECT_EQ(y[9], 0.0f);
 }
 
+TEST_P(RowsTest, LimitedSwishIsNearTheExactValue) {
+  std::vector<float> gate = random(2001, 5.0f);
+  for (float g = -60.0f; g <= 60.0f; g += 0.37f) gate.push_back(g);
+  const std::vector<float> up = random(static_cast<int64_t>(gate.size()), 5.0f);
+  const std::vector<float> y = gated(GateActivation::kLimitedSwish, gate, up);
+  for (size_t i = 0; i < gate.size(); ++i) {
+    const double g = std::min(gate[i], 7.0f), factor = std::clamp(up[i], -7.0f, 7.0f) + 1.0;
+    const double exact = g / (1.0 + std::exp(-1.702 * g)) * factor;
+    // The argument of exp() is rounded: relative errors grow with it.
+    const double bound = (1e-6 + 7e-7 * std::abs(g)) * std::abs(exact);
+    ASSERT_NEAR(y[i], exact, bound + 1e-36 * std::abs(factor)) << "gate " << gate[i] << ", up " << up[i];
+  }
+  EXPECT_TRUE(std::isnan(gated(GateActivation::kLimitedSwish, {kNan}, {1.0f})[0]));
+  EXPECT_TRUE(std::isnan(gated(GateActivation::kLimitedSwish, {1.0f}, {kNan})[0]));
+}
+
 // Without a factor a gate is what it is with factors of 1.
 TEST_P(RowsTest, GatesNeedNoFactors) {
   const std::vector<float> gate = random(67, 3.0f), ones(67, 1.0f);
   for (const GateActivation activation : kGateActivations) {
+    // Of ups the last one makes 1 more.
+    const bool adds_one = activation == GateActivation::kLimitedSwish;
     std::vector<float> y(67);
     kernels().gate(activation, gate.data(), nullptr, 67, y.data());
-    EXPECT_EQ(y, gated(activation, gate, ones));
+    EXPECT_EQ(y, gated(activation, gate, adds_one ? std::vector<float>(67) : ones));
   }
 }
 
