@@ -68,6 +68,9 @@ enum class ExpertGating {
 
 // A mixture: MLPs of which each token uses a few.
 struct ExpertsConfig {
+  // Shares that sum up to less are divided by it; as libllama has it, the least of half precision.
+  static constexpr float kLeastSum = 6.103515625e-5f;
+
   int n_all = 0;  // 0: the model is none
   int n_used = 0;
   int n_ff = 0;

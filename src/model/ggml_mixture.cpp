@@ -19,8 +19,8 @@ GgmlGraphBuilder::Routes GgmlGraphBuilder::routes(const ExpertWeights& experts, 
   shares = ggml_reshape_2d(context(), shares, mixture.n_used, n_rows);
   if (mixture.gating == ExpertGating::kSoftmaxOfChosen) shares = ggml_soft_max(context(), shares);
   if (mixture.normalises) {
-    constexpr float kLeastSum = 6.103515625e-5f;  // the least of half precision
-    ggml_tensor* sum = ggml_clamp(context(), ggml_sum_rows(context(), shares), kLeastSum, INFINITY);
+    ggml_tensor* sum =
+        ggml_clamp(context(), ggml_sum_rows(context(), shares), ExpertsConfig::kLeastSum, INFINITY);
     shares = ggml_div(context(), shares, sum);
   }
   if (mixture.scale != 1.0f) shares = ggml_scale(context(), shares, mixture.scale);

@@ -248,10 +248,10 @@ void choose_experts(const ExpertsConfig& config, std::span<float> scores, const 
     softmax(shares);
     for (size_t rank = 0; rank < routes.size(); ++rank) routes[rank].share = shares[rank];
   }
-  constexpr float kLeastSum = 6.103515625e-5f;  // as libllama has it: the least of half precision
   float sum = 0;
   for (const Route& route : routes) sum += route.share;
-  const float factor = config.scale / (config.normalises ? std::max(sum, kLeastSum) : 1.0f);
+  const float factor =
+      config.scale / (config.normalises ? std::max(sum, ExpertsConfig::kLeastSum) : 1.0f);
   for (Route& route : routes) route.share *= factor;
 }
 
