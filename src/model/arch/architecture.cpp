@@ -86,6 +86,13 @@ MlpWeights declare_mixture(WeightLoader& loader, const ModelConfig& config, cons
   return mlp;
 }
 
+void declare_post_norms(WeightLoader& loader, const ModelConfig& config, const std::string& prefix,
+                        LayerWeights& weights) {
+  weights.attention.post_norm =
+      declare_norm(loader, config, prefix + "post_attention_norm", config.n_embd);
+  weights.mlp.post_norm = declare_norm(loader, config, prefix + "post_ffw_norm", config.n_embd);
+}
+
 }  // namespace
 
 std::span<const Architecture* const> architectures() {
@@ -152,14 +159,6 @@ Norm declare_norm(WeightLoader& loader, const ModelConfig& config, const std::st
   return norm;
 }
 
-void declare_post_norms(WeightLoader& loader, const ModelConfig& config, int layer,
-                        LayerWeights& weights) {
-  const std::string prefix = layer_prefix(layer);
-  weights.attention.post_norm =
-      declare_norm(loader, config, prefix + "post_attention_norm", config.n_embd);
-  weights.mlp.post_norm = declare_norm(loader, config, prefix + "post_ffw_norm", config.n_embd);
-}
-
 void declare_head_norms(WeightLoader& loader, const ModelConfig& config, int layer,
                         AttentionWeights& attention) {
   const bool together = config.head_norms == HeadNorms::kTogether;
@@ -175,9 +174,13 @@ void declare_head_norms(WeightLoader& loader, const ModelConfig& config, int lay
 LayerWeights Architecture::declare_layer(WeightLoader& loader, const ModelConfig& config,
                                          int layer) const {
   const std::string prefix = layer_prefix(layer);
-  return {.attention = declare_attention(loader, config, prefix),
-          .mlp = config.has_experts(layer) ? declare_mixture(loader, config, prefix, mlp_norm())
-                                           : declare_mlp(loader, config, prefix, mlp_norm())};
+  LayerWeights weights{.attention = declare_attention(loader, config, prefix),
+                       .mlp = config.has_experts(layer)
+                                  ? declare_mixture(loader, config, prefix, mlp_norm())
+                                  : declare_mlp(loader, config, prefix, mlp_norm())};
+  if (config.has_head_norms) declare_head_norms(loader, config, layer, weights.attention);
+  if (config.has_post_norms) declare_post_norms(loader, config, prefix, weights);
+  return weights;
 }
 
 }  // namespace forerun

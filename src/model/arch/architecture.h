@@ -30,8 +30,8 @@ class Architecture {
   // Whether the file has no tensors of a variant that is not ours.
   virtual bool computes(const GgufFile& /*file*/) const { return true; }
 
-  // Declares the tensors of a layer. What is here: both blocks' norms and projections,
-  // with the biases and scales that the file has.
+  // Declares the tensors of a layer. What is here: both blocks' norms, those that the config names,
+  // and projections, with the biases and scales that the file has.
   virtual LayerWeights declare_layer(WeightLoader& loader, const ModelConfig& config, int layer) const;
 
   // One residual block: states [n_embd, n_rows] in, the same with the block's
@@ -59,10 +59,7 @@ void require_whole_rotation(const ModelConfig& config);
 std::string layer_prefix(int layer);
 // A norm of n numbers, with the weight and bias that such norms of the model have.
 Norm declare_norm(WeightLoader& loader, const ModelConfig& config, const std::string& name, int64_t n);
-// Norms of what blocks contribute, which several families have.
-void declare_post_norms(WeightLoader& loader, const ModelConfig& config, int layer,
-                        LayerWeights& weights);
-// Norms of query and key heads, likewise.
+// Norms of queries and keys.
 void declare_head_norms(WeightLoader& loader, const ModelConfig& config, int layer,
                         AttentionWeights& attention);
 

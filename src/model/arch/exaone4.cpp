@@ -22,6 +22,8 @@ class Exaone4Architecture final : public Architecture {
       fail(ErrorCode::kUnsupported, "EXAONE 4 models that predict several tokens are not supported");
     }
     config.has_block_norms = false;
+    config.has_post_norms = true;
+    config.has_head_norms = true;
     if (config.n_layers == kLayersOf32B) {
       config.window = reader.get_count_or("attention.sliding_window", kWindow);
       config.layer_is_windowed = read_window_pattern(reader, config.n_layers, kWindowPeriod);
@@ -29,13 +31,6 @@ class Exaone4Architecture final : public Architecture {
       config.window_rope = config.rope;
     }
     return config;
-  }
-
-  LayerWeights declare_layer(WeightLoader& loader, const ModelConfig& config, int layer) const override {
-    LayerWeights weights = Architecture::declare_layer(loader, config, layer);
-    declare_head_norms(loader, config, layer, weights.attention);
-    declare_post_norms(loader, config, layer, weights);
-    return weights;
   }
 };
 

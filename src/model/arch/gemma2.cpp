@@ -30,6 +30,7 @@ class Gemma2Architecture final : public Architecture {
     ModelConfig config = read_config(metadata, RopeLayout::kHalves);
     const ConfigReader reader(metadata, config.architecture);
     config.activation = Activation::kGelu;
+    config.has_post_norms = true;
     config.embedding_scale = std::sqrt(static_cast<float>(config.n_embd));
     config.attention_softcap = read_cap(reader, "attn_logit_softcapping", kScoreCap);
     config.logit_softcap = read_cap(reader, "final_logit_softcapping", kLogitCap);
@@ -41,12 +42,6 @@ class Gemma2Architecture final : public Architecture {
     config.layer_is_windowed = read_window_pattern(reader, config.n_layers, kWindowPeriod);
     config.window_rope = config.rope;
     return config;
-  }
-
-  LayerWeights declare_layer(WeightLoader& loader, const ModelConfig& config, int layer) const override {
-    LayerWeights weights = Architecture::declare_layer(loader, config, layer);
-    declare_post_norms(loader, config, layer, weights);
-    return weights;
   }
 };
 

@@ -25,6 +25,8 @@ class Gemma3Architecture final : public Architecture {
     ModelConfig config = read_config(metadata, RopeLayout::kHalves);
     const ConfigReader reader(metadata, config.architecture);
     config.activation = Activation::kGelu;
+    config.has_post_norms = true;
+    config.has_head_norms = true;
     config.embedding_scale = std::sqrt(static_cast<float>(config.n_embd));
     config.logit_softcap = reader.get_float_or("final_logit_softcapping", 0.0f);
     if (config.logit_softcap < 0.0f) {
@@ -44,13 +46,6 @@ class Gemma3Architecture final : public Architecture {
       config.window_rope.freq_scale = 1.0f;
     }
     return config;
-  }
-
-  LayerWeights declare_layer(WeightLoader& loader, const ModelConfig& config, int layer) const override {
-    LayerWeights weights = Architecture::declare_layer(loader, config, layer);
-    declare_head_norms(loader, config, layer, weights.attention);
-    declare_post_norms(loader, config, layer, weights);
-    return weights;
   }
 };
 

@@ -19,13 +19,8 @@ class Glm4Architecture final : public Architecture {
       fail(ErrorCode::kUnsupported,
            "GLM 4 models that see, or predict several tokens, are not supported");
     }
+    config.has_post_norms = true;
     return config;
-  }
-
-  LayerWeights declare_layer(WeightLoader& loader, const ModelConfig& config, int layer) const override {
-    LayerWeights weights = Architecture::declare_layer(loader, config, layer);
-    declare_post_norms(loader, config, layer, weights);
-    return weights;
   }
 };
 

@@ -17,14 +17,9 @@ class RotatedNorms : public Architecture {
 
   ModelConfig config(const GgufMetadata& metadata) const override {
     ModelConfig config = read_config(metadata, layout_);
+    config.has_head_norms = true;
     config.head_norms = HeadNorms::kEachRotated;
     return config;
-  }
-
-  LayerWeights declare_layer(WeightLoader& loader, const ModelConfig& config, int layer) const override {
-    LayerWeights weights = Architecture::declare_layer(loader, config, layer);
-    declare_head_norms(loader, config, layer, weights.attention);
-    return weights;
   }
 
  private:

@@ -39,13 +39,8 @@ class Qwen3Moe final : public Architecture {
   ModelConfig config(const GgufMetadata& metadata) const override {
     ModelConfig config = read_mixture_config(metadata, RopeLayout::kHalves);
     default_to_shares_of_mlp(ConfigReader(metadata, config.architecture), config);
+    config.has_head_norms = true;
     return config;
-  }
-
-  LayerWeights declare_layer(WeightLoader& loader, const ModelConfig& config, int layer) const override {
-    LayerWeights weights = Architecture::declare_layer(loader, config, layer);
-    declare_head_norms(loader, config, layer, weights.attention);
-    return weights;
   }
 };
 
@@ -55,16 +50,11 @@ class OlMoe final : public Architecture {
 
   ModelConfig config(const GgufMetadata& metadata) const override {
     ModelConfig config = read_mixture_config(metadata, RopeLayout::kHalves);
+    config.has_head_norms = true;
     config.head_norms = HeadNorms::kTogether;
     config.experts.n_ff = config.n_ff;
     config.experts.normalises = false;
     return config;
-  }
-
-  LayerWeights declare_layer(WeightLoader& loader, const ModelConfig& config, int layer) const override {
-    LayerWeights weights = Architecture::declare_layer(loader, config, layer);
-    declare_head_norms(loader, config, layer, weights.attention);
-    return weights;
   }
 };
 

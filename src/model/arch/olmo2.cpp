@@ -16,6 +16,8 @@ class Olmo2Architecture final : public Architecture {
     ModelConfig config = read_config(metadata, RopeLayout::kHalves);
     const ConfigReader reader(metadata, config.architecture);
     config.has_block_norms = false;
+    config.has_post_norms = true;
+    config.has_head_norms = true;
     config.head_norms = HeadNorms::kTogether;
     if (metadata.get_int(reader.key("attention.sliding_window")).value_or(0) > 0) {
       config.window = reader.get_count("attention.sliding_window");
@@ -26,13 +28,6 @@ class Olmo2Architecture final : public Architecture {
                             .freq_base = config.rope.freq_base};
     }
     return config;
-  }
-
-  LayerWeights declare_layer(WeightLoader& loader, const ModelConfig& config, int layer) const override {
-    LayerWeights weights = Architecture::declare_layer(loader, config, layer);
-    declare_head_norms(loader, config, layer, weights.attention);
-    declare_post_norms(loader, config, layer, weights);
-    return weights;
   }
 };
 

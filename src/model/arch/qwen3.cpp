@@ -11,13 +11,9 @@ class Qwen3Architecture : public Architecture {
   std::string_view name() const override { return "qwen3"; }
 
   ModelConfig config(const GgufMetadata& metadata) const override {
-    return read_config(metadata, RopeLayout::kHalves);
-  }
-
-  LayerWeights declare_layer(WeightLoader& loader, const ModelConfig& config, int layer) const override {
-    LayerWeights weights = Architecture::declare_layer(loader, config, layer);
-    declare_head_norms(loader, config, layer, weights.attention);
-    return weights;
+    ModelConfig config = read_config(metadata, RopeLayout::kHalves);
+    config.has_head_norms = true;
+    return config;
   }
 };
 
