@@ -103,7 +103,7 @@ add_library(forerun_llama_chat STATIC EXCLUDE_FROM_ALL
   "${_common}/peg-parser.cpp"
   "${_common}/trie.cpp")
 target_link_libraries(forerun_llama_chat PUBLIC forerun_jinja llama)
-set_target_properties(forerun_llama_chat PROPERTIES POSITION_INDEPENDENT_CODE ON UNITY_BUILD OFF)
+set_target_properties(forerun_llama_chat PROPERTIES POSITION_INDEPENDENT_CODE ON UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
 foreach(target forerun_jinja forerun_llama_chat)
   # They read what a person or a model wrote: compiled faster, not slower to a user.
   target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1>)
