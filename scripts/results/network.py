@@ -47,7 +47,7 @@ class Network(Page):
             "compute with ggml's CPU kernels, for which a second row of a pass costs about as much as the first: without a delay drafts",
             "have nothing to save, and finding that out costs some passes. Other programs ran on the machine meanwhile.",
             f"{span(measured, 'n_prompts')} prompts, answers of up to {span(measured, 'tokens')} tokens, greedy; nothing is known of costs before. Methods take turns.",
-            "In brackets where 95 % of resampled sets of prompts lie. Why some texts are not the same is not known.",
+            "In brackets where 95 % of resampled sets of prompts lie. Sums of ggml depend on the shape of a pass: [architecture.md](../architecture.md#models-that-libllama-computes).",
             "",
         ]
         return Written([*head, *section(SECTION, table(HEAD, map(row, measured)))])
