@@ -114,7 +114,8 @@ LayerPlan plan_layers(const PartSizes& sizes, const LayerChoice& choice,
   const auto n_layers = static_cast<int>(sizes.layers.size());
   plan.n_on_cpu = n_there > 0 ? n_layers + 1 - n_there : n_layers;
   size_t n_bytes = sizes.stays + (n_there > 0 ? 0 : sizes.head);
-  for (int i = 0; i < plan.n_on_cpu; ++i) n_bytes += sizes.layers[static_cast<size_t>(i)];
+  for (int i = 0; i < plan.n_on_cpu; ++i)
+    n_bytes += sizes.layers[static_cast<size_t>(i)] + sizes.least_cache;
   plan.exceeds_memory = n_bytes > host_bytes;
   return plan;
 }

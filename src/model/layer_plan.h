@@ -34,7 +34,8 @@ struct LayerPlan {
   int n_on_cpu = 0;  // layers
   // Those of each device; the head counts as one more behind the last layer.
   std::vector<int> on_device = {};
-  // The CPU's weights exceed its memory: they have to be read from the mapped file again and again.
+  // The CPU's weights and the cache of a text exceed its memory: weights have to be read from the mapped
+  // file again and again.
   bool exceeds_memory = false;
 
   bool operator==(const LayerPlan&) const = default;

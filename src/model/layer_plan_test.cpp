@@ -76,15 +76,15 @@ TEST(LayerPlan, AShareThatDoesNotFitLeavesMoreWithTheCpu) {
       << "three layers of 110 and the passes fit into 400, four do not";
 }
 
-TEST(LayerPlan, KnowsWhenWeightsExceedTheCpusMemory) {
-  const size_t all = 70 + 10 * 100 + 50;
+TEST(LayerPlan, KnowsWhenWeightsAndATextExceedTheCpusMemory) {
+  const size_t all = 70 + 10 * (100 + 5) + 50;
   EXPECT_FALSE(plan_layers(ten_layers(), {}, {}, all).exceeds_memory);
   EXPECT_TRUE(plan_layers(ten_layers(), {}, {}, all - 1).exceeds_memory);
   const std::vector<size_t> free_bytes{kPlenty};
   // Seven layers and what always stays: the head is elsewhere.
   const LayerChoice three{.n_gpu_layers = 3};
-  EXPECT_FALSE(plan_layers(ten_layers(), three, free_bytes, 770).exceeds_memory);
-  EXPECT_TRUE(plan_layers(ten_layers(), three, free_bytes, 769).exceeds_memory);
+  EXPECT_FALSE(plan_layers(ten_layers(), three, free_bytes, 805).exceeds_memory);
+  EXPECT_TRUE(plan_layers(ten_layers(), three, free_bytes, 804).exceeds_memory);
 }
 
 TEST(LayerPlan, WhatItGivesFitsAndNoneIsLost) {

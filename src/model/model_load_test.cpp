@@ -112,13 +112,13 @@ TEST_F(ModelLoadTest, UnknownArchitecturesAreRefused) {
 
 TEST_F(ModelLoadTest, EveryRequiredTensorIsMissedByName) {
   for (const Architecture* architecture : architectures()) {
-    const test::TinyModelSpec spec{.architecture = std::string(architecture->name())};
-    tiny_model(spec).write(path());
+    const GgufBuilder whole = tiny_model({.architecture = std::string(architecture->name())});
+    whole.write(path());
     const GgufFile file = GgufFile::open(path());
     for (const GgufTensor& tensor : file.tensors()) {
       if (tensor.name == "output.weight" || tensor.name.ends_with(".bias")) continue;  // optional
       SCOPED_TRACE(tensor.name);
-      auto builder = tiny_model(spec);
+      GgufBuilder builder = whole;
       builder.remove_tensor(tensor.name);
       expect_refused(builder, ErrorCode::kInvalidFile, tensor.name);
     }
@@ -127,8 +127,8 @@ TEST_F(ModelLoadTest, EveryRequiredTensorIsMissedByName) {
 
 TEST_F(ModelLoadTest, EveryTensorOfAWrongShapeIsNamed) {
   for (const Architecture* architecture : architectures()) {
-    const test::TinyModelSpec spec{.architecture = std::string(architecture->name())};
-    tiny_model(spec).write(path());
+    const GgufBuilder whole = tiny_model({.architecture = std::string(architecture->name())});
+    whole.write(path());
     const GgufFile file = GgufFile::open(path());
     for (const GgufTensor& tensor : file.tensors()) {
       SCOPED_TRACE(tensor.name);
@@ -141,7 +141,7 @@ TEST_F(ModelLoadTest, EveryTensorOfAWrongShapeIsNamed) {
         const bool is_vocabulary = tensor.name == "token_embd.weight" && shape[0] == n0;
         int64_t n = 1;
         for (const int64_t side : shape) n *= side;
-        auto builder = tiny_model(spec);
+        GgufBuilder builder = whole;
         builder.add_floats(tensor.name, shape, zeros(static_cast<size_t>(n)));
         expect_refused(builder, ErrorCode::kInvalidFile,
                        is_vocabulary && shape.size() == 2 ? "output.weight" : tensor.name);

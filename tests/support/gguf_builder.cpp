@@ -151,6 +151,10 @@ void set_hyperparameters(GgufBuilder& builder, const TinyModelSpec& spec) {
 
 }  // namespace
 
+GgufBuilder::GgufBuilder(const GgufBuilder& other) : gguf_(gguf_init_empty()), tensors_(other.tensors_) {
+  gguf_set_kv(gguf_.get(), other.gguf_.get());
+}
+
 GgufBuilder::GgufBuilder() : gguf_(gguf_init_empty()) {}
 
 GgufBuilder& GgufBuilder::set(const std::string& key, uint32_t value) {

@@ -20,6 +20,9 @@ namespace forerun::test {
 class GgufBuilder {
  public:
   GgufBuilder();
+  GgufBuilder(const GgufBuilder& other);
+  GgufBuilder(GgufBuilder&&) = default;
+  GgufBuilder& operator=(GgufBuilder&&) = default;
 
   // The metadata, to be set with ggml's own functions (gguf_set_val_u32, ...).
   gguf_context* metadata() const { return gguf_.get(); }
