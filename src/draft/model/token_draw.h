@@ -20,11 +20,11 @@ struct TokenDraw {
   Position position{};
   bool keeps_distribution = false;
 
-  std::optional<TokenId> token = {};  // nullopt: there is none that the model would put there
-  std::span<const float> logits =
-      {};                  // before: all that a pass gave; after: of the sampler's vocabulary
-  SoftmaxSums sums = {};   // of them
-  double probability = 0;  // of the token, before temperature
+  // Before, all that a pass gave; then those of the sampler's vocabulary.
+  std::span<const float> logits = {};
+  std::optional<TokenId> token = {};        // nullopt: there is none that the model would put there
+  SoftmaxSums sums = {};                    // of the logits
+  double probability = 0;                   // of the token, before temperature
   std::vector<ScoredToken> likeliest = {};  // where it is below kSureDraw
   Distribution distribution = {};           // where it is kept
   std::vector<float> fitted = {};           // logits of a smaller vocabulary
