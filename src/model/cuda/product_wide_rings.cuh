@@ -24,7 +24,7 @@ struct WideWork {
   const std::byte* weights;  // stage after stage, tile after tile
   const __half* x;           // operands of kMaxRows rows
   int64_t operand_stride;    // halves from operand to operand
-  float* parts;         // [part][row][output], a part for every run or group that touches the output's tile
+  float* parts;         // [part][row][output], a part for every run, or group, in the output's tile
   int64_t part_stride;  // floats from part to part
   int n_rows;
   Cut cut;

@@ -41,7 +41,7 @@ __device__ __forceinline__ void walk_blocks(const WideRings<W, kOperands>& rings
   }
 }
 
-// Adds the products of stages [stage, end) of the block to the sums.
+// Adds the products of stages [stage, end) of the threads' runs to the sums.
 template <typename W, int kOperands>
 __device__ __forceinline__ void walk(const WideRings<W, kOperands>& rings, int stage, int end,
                                      typename WideShape<W, kOperands>::Sums& sums) {

@@ -77,8 +77,8 @@ __device__ __forceinline__ void sum_x(const WideRings<W, kOperands>& rings, int 
   if (lane == 0) ptx::barrier_arrive(&rings.barriers.x_summed[slot.index]);
 }
 
-// Block i of all that the threads have, which is number `block` of a stage. Products of 64 rows are under way at a time;
-// meanwhile other warpgroups scale theirs.
+// Block i of the threads' runs, which is number `block` of a stage. Products of 64 rows are under way at
+// a time; meanwhile other warpgroups scale theirs.
 template <typename W, int kOperands>
 __device__ __forceinline__ void multiply_in_warpgroup(const WideRings<W, kOperands>& rings,
                                                       int weight_slot, int block, int i,
