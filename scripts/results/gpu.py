@@ -45,26 +45,39 @@ class Gpu(Page):
             *how_measured("gpu", measured),
             f"{gpus or 'One GPU'}; `smollm2-wide` in F16 with the size of an 8B model, whose text is SmolLM2-135M's; the shipped draft",
             f"model; {span(measured, 'n_prompts')} prompts, answers of up to {span(measured, 'tokens')} tokens. Methods take turns. *Tokens per second*",
-            "are of all requests together while they are decoded; in brackets where 95 % of resampled sets of prompts lie.",
+            "are of all requests together while they are decoded; in brackets where 95 % of resampled sets of prompts lie. *ggml's*:",
+            "plain greedy decoding with ggml's kernels (`FORERUN_KERNELS=ggml`), in a run of its own.",
             "",
         ]
-        return Written([*head, *section(SECTION, table(HEAD, map(row, measured)))])
+        ggml = {file["identity"]["batch"]: tokens_per_second(file["ggml"]) for file in measured if "ggml" in file}
+        rows = [row(file, ggml.get(file["identity"]["batch"])) for file in measured]
+        return Written([*head, *section(SECTION, table(HEAD, rows))])
 
 
-HEAD = ["requests at once", "temperature", "plain, tokens per second", "`auto`", "speedup", "tokens per pass", "the same text"]
+HEAD = ["requests at once", "temperature", "ggml's, tokens per second", "plain", "`auto`", "speedup", "over ggml's",
+        "tokens per pass", "the same text"]  # fmt: skip
 
 
 def bench(setup: Setup, batch: int, temperature: float) -> dict:
     flags = ["--device", setup.options.device, "--batch", batch, "--temp", temperature]
-    return setup.bench(MODEL, ["none", "auto"], *flags, "--draft-model", setup.model(DRAFT_MODEL))
+    kernels = "ggml" if setup.options.device != "cpu" else ""
+    ours = setup.bench(MODEL, ["none", "auto"], *flags, "--draft-model", setup.model(DRAFT_MODEL))
+    if temperature > 0:  # which makes no difference to kernels
+        return ours
+    return {**ours, "ggml": setup.bench(MODEL, ["none"], *flags, kernels=kernels)["methods"]["none"]}
 
 
-def row(file: dict) -> list[object]:
+def tokens_per_second(result: dict) -> float:
+    return 1000 * result["tokens"] / decode_ms(result["runs"])
+
+
+def row(file: dict, ggml: float | None) -> list[object]:
     methods, identity = file["methods"], file["identity"]
-    speeds = [f"{1000 * m['tokens'] / decode_ms(m['runs']):.0f}" for m in (methods["none"], methods["auto"])]
-    auto = methods["auto"]
-    return [identity["batch"], identity["temperature"], *speeds, speed_interval(methods, "auto"),
-            f"{auto['tokens_per_step']:.2f}", same_text(auto)]  # fmt: skip
+    plain, auto = (tokens_per_second(methods[name]) for name in ("none", "auto"))
+    of_ggml = (f"{ggml:.0f}", f"{auto / ggml:.2f}") if ggml else ("", "")
+    return [identity["batch"], identity["temperature"], of_ggml[0], f"{plain:.0f}", f"{auto:.0f}",
+            speed_interval(methods, "auto"), of_ggml[1], f"{methods['auto']['tokens_per_step']:.2f}",
+            same_text(methods["auto"])]  # fmt: skip
 
 
 if __name__ == "__main__":

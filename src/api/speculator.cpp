@@ -73,9 +73,7 @@ Speculator::Speculator(const SpeculationOptions& options, const Resources& resou
     planner_ = std::make_unique<CostPlanner>(
         std::move(drafters), resources.costs, std::move(size),
         [&device = resources.executor.model().device()](size_t n, const auto& f) {
-          device.share_out(static_cast<int64_t>(n), [&](int /*thread*/, Range range) {
-            for (int64_t i = range.first; i < range.end; ++i) f(static_cast<size_t>(i));
-          });
+          device.share_out(n, [&](int /*thread*/, size_t i) { f(i); });
         });
   } else {
     planner_ = std::make_unique<OwnPlanner>(std::move(drafters), std::move(size));

@@ -69,12 +69,9 @@ void TextGrowth::verify_all(std::span<const std::unique_ptr<ActiveRequest>> all)
   if (verified_.size() == 1) return verify_one(*verified_.front(), sampler_scratch_);
   if (verified_.empty()) return;
   thread_scratch_.resize(static_cast<size_t>(executor_.model().device().n_threads()));
-  executor_.model().device().share_out(
-      static_cast<int64_t>(verified_.size()), [&](int thread, Range range) {
-        SamplerScratch& scratch = thread_scratch_[static_cast<size_t>(thread)];
-        for (int64_t i = range.first; i < range.end; ++i)
-          verify_one(*verified_[static_cast<size_t>(i)], scratch);
-      });
+  executor_.model().device().share_out(verified_.size(), [&](int thread, size_t i) {
+    verify_one(*verified_[i], thread_scratch_[static_cast<size_t>(thread)]);
+  });
 }
 
 void TextGrowth::verify_one(ActiveRequest& active, SamplerScratch& scratch) const {

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cstdlib>
 #include <string_view>
 
 #include "core/cpu_topology.h"
@@ -27,6 +28,12 @@ bool is_cpu(ggml_backend_dev_t device) {
 bool is_gpu(ggml_backend_dev_t device) {
   const auto type = ggml_backend_dev_type(device);
   return type == GGML_BACKEND_DEVICE_TYPE_GPU || type == GGML_BACKEND_DEVICE_TYPE_IGPU;
+}
+
+// To compare ours with.
+bool wants_ggml_kernels() {
+  const char* wanted = std::getenv("FORERUN_KERNELS");
+  return wanted != nullptr && std::string_view(wanted) == "ggml";
 }
 
 std::string lower(std::string_view text) {
@@ -94,7 +101,8 @@ std::shared_ptr<Device> Device::open(const DeviceOptions& options) {
   device->is_host_ = ggml_backend_buft_is_host(ggml_backend_dev_buffer_type(device->device_));
   if (is_cpu(device->device_)) device->kernels_ = &best_kernels();
   device->kv_type_ = options.kv_type;
-  if (is_gpu(device->device_)) device->gpu_kernels_ = make_gpu_kernels(device->device_);
+  if (is_gpu(device->device_) && !wants_ggml_kernels())
+    device->gpu_kernels_ = make_gpu_kernels(device->device_);
   device->backend_.reset(ggml_backend_dev_init(device->device_, nullptr));
   if (!device->backend_) {
     fail(ErrorCode::kUnsupported, "cannot start device {}: {}", device->info_.name, log.first_error());
@@ -122,17 +130,18 @@ void Device::start_threads(const DeviceOptions& options) {
   workers_ = std::make_unique<WorkerPool>(n_threads_, cpus_);
 }
 
-void Device::share_out(int64_t n, const std::function<void(int thread, Range range)>& f) {
+void Device::share_out(size_t n, const std::function<void(int thread, size_t thing)>& f) {
   class Shares final : public CpuOp {
    public:
-    Shares(int64_t n, const std::function<void(int, Range)>& f) : n_(n), f_(f) {}
+    Shares(size_t n, const std::function<void(int, size_t)>& f) : n_(static_cast<int64_t>(n)), f_(f) {}
     void run(ggml_tensor* /*dst*/, Worker worker) const override {
-      f_(worker.index, share_of(worker, n_));
+      const Range mine = share_of(worker, n_);
+      for (int64_t i = mine.first; i < mine.end; ++i) f_(worker.index, static_cast<size_t>(i));
     }
 
    private:
     int64_t n_;
-    const std::function<void(int, Range)>& f_;
+    const std::function<void(int, size_t)>& f_;
   };
   if (!workers_) workers_ = std::make_unique<WorkerPool>(std::min(n_threads_, kMostHelpers), cpus_);
   const Shares shares(n, f);
@@ -258,7 +267,9 @@ void Device::upload(ggml_tensor* tensor, std::span<const std::byte> data) {
 std::span<const float> Device::read(const ggml_tensor* tensor, size_t n, DeviceMemory& staging) const {
   if (is_host_) return {static_cast<const float*>(tensor->data), n};
   const size_t n_bytes = n * sizeof(float);
-  if (staging.size() < n_bytes) staging = allocate_host(n_bytes, "reading results");
+  // Such memory takes a millisecond to get, and requests come one by one.
+  if (staging.size() < n_bytes)
+    staging = allocate_host(std::max(n_bytes, 2 * staging.size()), "reading results");
   auto* floats = reinterpret_cast<float*>(staging.data());
   ggml_backend_tensor_get(tensor, floats, 0, n_bytes);
   return {floats, n};

@@ -109,9 +109,9 @@ class Device {
   void compute(ggml_cgraph* graph);
   // The same with our own kernels.
   void compute(std::span<const CpuStep> steps) { workers_->run(steps); }
-  // Divides work on n things among threads, the caller among them: f(thread, range), with threads from 0
+  // Divides work on n things among threads, the caller among them: f(thread, thing), with threads from 0
   // to less than n_threads(). Not while something is computed.
-  void share_out(int64_t n, const std::function<void(int thread, Range range)>& f);
+  void share_out(size_t n, const std::function<void(int thread, size_t thing)>& f);
   // Starts copying to the device; `data` stays untouched until the next compute() returns.
   void upload(ggml_tensor* tensor, std::span<const std::byte> data);
   // A tensor's first `n` floats for the CPU to read: in place where it can, else copied into

@@ -15,8 +15,13 @@ constexpr size_t kMaxCachedGraphs = 96;
 constexpr int kMinSpan = 1024;
 // How many times as long as they need to be lists of cells may be.
 constexpr int kSpareSpan = 4;
+// Passes of up to so many rows are prepared before the first request.
+constexpr int kPreparedRows = 64;
 // Logits of more rows than this at once grow the buffer when first asked for.
 constexpr int kReservedLogitRows = 32;
+
+// Rows that take less to embed than threads to wake.
+constexpr size_t kEmbeddedAlone = 48;
 
 constexpr ggml_fp16_t kVisible = 0x0000;  // 0
 constexpr ggml_fp16_t kHidden = 0xFC00;   // minus infinity
@@ -66,6 +71,7 @@ OwnPasses::OwnPasses(std::shared_ptr<const Model> model, const ExecutorOptions& 
   }
   graphs_.reserve(kMaxCachedGraphs + 1);
   reserve();
+  prepare();
 }
 
 void OwnPasses::reserve() {
@@ -80,6 +86,24 @@ void OwnPasses::reserve() {
       .hidden_at = {}};
   PassGraph graph(context_, largest);
   allocate(graph);
+}
+
+// Passes of answers and their drafts, on GPUs, where the first of a shape would take several times as
+// long as others. From the largest on, which makes room for the rest.
+void OwnPasses::prepare() {
+  const GpuKernels* gpu = model_->gpu_kernels();
+  if (gpu == nullptr) return;
+  for (int n_rows = kPreparedRows; n_rows >= 1; n_rows /= 2) {
+    if (n_rows > max_rows_ || n_rows != gpu->filled_up(n_rows)) continue;
+    graph_for({.n_rows = n_rows,
+               .n_kv = kSpareSpan * kMinSpan,
+               .attention_tiles = gpu->attention_tiles(model_->config(), visible_),
+               .n_logits = n_rows,
+               .n_hidden = 0,
+               .layers = LayerSet::full(model_->config().n_layers),
+               .hidden_at = {}})
+        .prepare();
+  }
 }
 
 void OwnPasses::allocate(PassGraph& graph) {
@@ -221,8 +245,14 @@ void OwnPasses::fill_inputs(const Pass& pass, const PassGraph& graph) {
   const auto n_embd = static_cast<size_t>(model_->config().n_embd);
   auto* states = input_memory_.host<float>(inputs.states);
   if (pass.states.empty()) {
-    for (size_t r = 0; r < pass.rows.size(); ++r)
+    const auto embed = [&](int /*thread*/, size_t r) {
       model_->embed(pass.rows[r].token, {states + r * n_embd, n_embd});
+    };
+    if (pass.rows.size() < kEmbeddedAlone) {
+      for (size_t r = 0; r < pass.rows.size(); ++r) embed(0, r);
+    } else {
+      model_->device().share_out(pass.rows.size(), embed);
+    }
   } else {
     CHECK(pass.states.size() == pass.rows.size() * n_embd);
     std::memcpy(states, pass.states.data(), pass.states.size_bytes());

@@ -46,6 +46,7 @@ class OwnPasses final : public PassRunner {
   PassGraph& graph_for(const PassShape& shape);
   void allocate(PassGraph& graph);
   void reserve();
+  void prepare();
   void fill_inputs(const Pass& pass, const PassGraph& graph);
   void fill_masks(const Pass& pass, const PassInputs& inputs);
   const Pass& filled_up(const Pass& pass);

@@ -69,6 +69,7 @@ class PassGraph {
   bool fits(const PassShape& shape, int most_kv) const;
   ggml_cgraph* graph() const { return graph_; }
   void run() { program_->run(); }
+  void prepare() { program_->prepare(); }
   bool was_usual() const { return program_->was_usual(); }
   const PassInputs& inputs() const { return inputs_; }
   size_t n_input_bytes() const { return n_input_bytes_; }

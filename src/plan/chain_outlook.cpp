@@ -33,6 +33,7 @@ double both_right(double chance) {
 
 // Of a level whose drafted token the text takes with this chance.
 double value_of_level(double chance, double text, int n_text, double row) {
+  if (n_text == 0) return std::max(0.0, chance - row);
   const double instead = chance - text - row * (1 - n_text);
   // What both say is one row.
   const double both = text * both_right(chance);
@@ -40,21 +41,26 @@ double value_of_level(double chance, double text, int n_text, double row) {
   return std::max({0.0, instead, besides});
 }
 
-// A function of the chance that the text comes to a token, between 0 and 1.
-class ByChance {
- public:
-  static constexpr size_t kPoints = 9;
-  static double at(size_t point) { return static_cast<double>(point) / (kPoints - 1); }
-  double& operator[](size_t point) { return values_[point]; }
-  double operator()(double chance) const {
-    const double place = chance * (kPoints - 1);
-    const size_t below = std::min(kPoints - 2, static_cast<size_t>(place));
-    const double part = place - static_cast<double>(below);
-    return (1 - part) * values_[below] + part * values_[below + 1];
-  }
+// A function of the chance that the text comes to a token, between 0 and 1: its values at points, and
+// straight lines between.
+constexpr size_t kPoints = 9;
+using ByChance = std::array<double, kPoints>;
+double chance_at(size_t point) {
+  return static_cast<double>(point) / (kPoints - 1);
+}
+struct PlaceAmongPoints {
+  double chance;
+  size_t below;
+  double part;
 
- private:
-  std::array<double, kPoints> values_ = {};
+  PlaceAmongPoints() = default;
+  explicit PlaceAmongPoints(double of)
+      : chance(of),
+        below(std::min(kPoints - 2, static_cast<size_t>(of * (kPoints - 1)))),
+        part(of * (kPoints - 1) - static_cast<double>(below)) {}
+  double of(const ByChance& values) const {
+    return (1 - part) * values[below] + part * values[below + 1];
+  }
 };
 
 }  // namespace
@@ -131,32 +137,48 @@ std::array<double, kMostLevels> row_prices(const std::array<double, kMostLevels 
   return prices;
 }
 
-// By dynamic programming from the last level back, over how likely the text comes there.
+// By dynamic programming from the last level back, over how likely the text comes there. It is asked of
+// every request of every pass: where chances lie among the points is the same on all levels, and what a
+// token brings the same whatever it is drafted behind.
 double value_of_drafting(const ChainOutlook& outlook, DraftedBehind behind, double reached,
                          const TextLevels& texts, const ChainPrices& prices, int n_most) {
   CHECK(n_most >= 1 && n_most <= kMostLevels);
-  std::array<ByChance, kDraftedBehind> after;  // of going on behind the level
-  const auto value = [&](size_t level, size_t of, double chance) {
-    double sum = -prices.token;
-    for (size_t bin = 0; bin < kSurenessBins; ++bin) {
-      const double right = chance * outlook.chances[bin];
-      sum += outlook.shares[of][bin] *
-             (value_of_level(right, texts.chance[level], texts.n_nodes[level], prices.rows[level]) +
-              after[static_cast<size_t>(behind_bin(bin))](right));
-    }
-    return sum;
+  std::array<std::array<PlaceAmongPoints, kPoints>, kSurenessBins> places;
+  for (size_t bin = 0; bin < kSurenessBins; ++bin) {
+    for (size_t point = 0; point < kPoints; ++point)
+      places[bin][point] = PlaceAmongPoints(chance_at(point) * outlook.chances[bin]);
+  }
+  ByChance behind_unsure = {}, behind_sure = {};  // of going on behind the level
+  const auto value_of_token = [&](size_t level, size_t bin, const PlaceAmongPoints& place) {
+    const bool is_sure = behind_bin(bin) == DraftedBehind::kSureToken;
+    return value_of_level(place.chance, texts.chance[level], texts.n_nodes[level], prices.rows[level]) +
+           place.of(is_sure ? behind_sure : behind_unsure);
   };
+  const auto shares_behind = [&](DraftedBehind of) { return outlook.shares[static_cast<size_t>(of)]; };
+  const auto of_unsure = shares_behind(DraftedBehind::kUnsureToken);
+  const auto of_sure = shares_behind(DraftedBehind::kSureToken);
   for (size_t level = static_cast<size_t>(n_most) - 1; level > 0; --level) {
-    std::array<ByChance, kDraftedBehind> here;
-    for (const DraftedBehind of : {DraftedBehind::kUnsureToken, DraftedBehind::kSureToken}) {
-      for (size_t point = 0; point < ByChance::kPoints; ++point) {
-        here[static_cast<size_t>(of)][point] =
-            std::max(0.0, value(level, static_cast<size_t>(of), ByChance::at(point)));
+    ByChance unsure, sure;
+    unsure.fill(-prices.token);
+    sure.fill(-prices.token);
+    for (size_t bin = 0; bin < kSurenessBins; ++bin) {
+      for (size_t point = 0; point < kPoints; ++point) {
+        const double value = value_of_token(level, bin, places[bin][point]);
+        unsure[point] += of_unsure[bin] * value;
+        sure[point] += of_sure[bin] * value;
       }
     }
-    after = here;
+    for (size_t point = 0; point < kPoints; ++point) {
+      behind_unsure[point] = std::max(0.0, unsure[point]);
+      behind_sure[point] = std::max(0.0, sure[point]);
+    }
   }
-  return value(0, static_cast<size_t>(behind), reached);
+  double sum = -prices.token;
+  for (size_t bin = 0; bin < kSurenessBins; ++bin) {
+    sum += shares_behind(behind)[bin] *
+           value_of_token(0, bin, PlaceAmongPoints(reached * outlook.chances[bin]));
+  }
+  return sum;
 }
 
 }  // namespace forerun

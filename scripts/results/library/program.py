@@ -21,11 +21,12 @@ class Program:
         for job in range(jobs):
             self.cores.put(cores[job * threads : (job + 1) * threads] or cores)
 
-    def run(self, *arguments: object, model: str | None = None, cache: Path | None = None) -> str:
+    def run(self, *arguments: object, model: str | None = None, cache: Path | None = None,
+            kernels: str = "") -> str:  # fmt: skip
         """What it prints. Without a model, for commands that know neither models nor threads.
 
         Nothing of an earlier run is known to it, neither costs nor what was learnt of drafts, unless it is in
-        the folder `cache`.
+        the folder `cache`. `kernels`: others than the best.
         """
         cores = self.cores.get()
         with_model = ["-m", model, "-t", str(self.threads)] if model else []
@@ -33,8 +34,11 @@ class Program:
         print(" ".join(command), file=sys.stderr)
         try:
             with tempfile.TemporaryDirectory() as empty:
+                environment = {**os.environ, "XDG_CACHE_HOME": str(cache or empty)}
+                if kernels:
+                    environment["FORERUN_KERNELS"] = kernels
                 done = subprocess.run(
-                    command, capture_output=True, text=True, env={**os.environ, "XDG_CACHE_HOME": str(cache or empty)},
+                    command, capture_output=True, text=True, env=environment,
                     preexec_fn=lambda: os.sched_setaffinity(0, cores),
                 )  # fmt: skip
         finally:
@@ -47,9 +51,9 @@ class Program:
         """What it prints as JSON."""
         return json.loads(self.run(*arguments, "--json", model=model, cache=cache))
 
-    def bench_spec(self, *arguments: object, model: str, cache: Path | None = None) -> dict:
-        """What `bench spec` writes about its methods."""
+    def bench_spec(self, *arguments: object, model: str, **settings: object) -> dict:
+        """What `bench spec` writes about its methods. `settings`: as run() has them."""
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "bench.json"
-            self.run("bench", "spec", *arguments, "--json", path, model=model, cache=cache)
+            self.run("bench", "spec", *arguments, "--json", path, model=model, **settings)
             return json.loads(path.read_text())

@@ -65,14 +65,13 @@ class Setup:
         return {"forerun": report["forerun"], "methods": {name: slim(result) for name, result in report["methods"].items()}}
 
     def bench_report(self, model: str, methods: list[str], *flags: object, prompts: Path | None = None,
-                     n_prompts: int | None = None, tokens: int | None = None,
-                     cache: Path | None = None) -> dict:  # fmt: skip
-        """All that `bench spec` writes."""
+                     n_prompts: int | None = None, tokens: int | None = None, **settings: object) -> dict:  # fmt: skip
+        """All that `bench spec` writes. `settings`: as Program.run() has them."""
         options = self.options
         return self.program.bench_spec(
             "--prompts", prompts or options.prompts, "--limit", n_prompts or options.n_prompts,
             "-n", tokens or options.tokens, "--methods", ",".join(methods), "--seed", 1, *flags,
-            model=self.model(model), cache=cache,
+            model=self.model(model), **settings,
         )  # fmt: skip
 
 

@@ -17,11 +17,8 @@ void TokenDrawer::draw(std::span<TokenDraw> draws, Device& device) {
   }
   if (is_shared) {
     scratch_.resize(static_cast<size_t>(device.n_threads()));
-    device.share_out(static_cast<int64_t>(draws.size()), [&](int thread, Range range) {
-      for (int64_t i = range.first; i < range.end; ++i) {
-        TokenDraw& draw = draws[static_cast<size_t>(i)];
-        if (!follows_grammar(draw)) draw_one(draw, scratch_[static_cast<size_t>(thread)]);
-      }
+    device.share_out(draws.size(), [&](int thread, size_t i) {
+      if (!follows_grammar(draws[i])) draw_one(draws[i], scratch_[static_cast<size_t>(thread)]);
     });
   }
 }

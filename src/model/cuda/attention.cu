@@ -27,7 +27,7 @@ void attend(const AttentionWork& work, cudaStream_t stream) {
 }
 
 void merge(const AttentionWork& work, const Operand& x, cudaStream_t stream) {
-  if (work.n_rows > kMaxRows) {
+  if (work.n_rows > kRowsOfFew) {
     const auto n_blocks = static_cast<unsigned>((x.n_inputs / 2 + kMergeThreads - 1) / kMergeThreads);
     return launch(merge_many_kernel,
                   {.blocks = dim3(n_blocks, static_cast<unsigned>(work.n_rows)), .threads = kMergeThreads},

@@ -1,14 +1,17 @@
 // Times attention and the kernels for rows on the GPU: microseconds per call, in CUDA graphs of 32
 // layers with caches of their own, for rows of an 8B model (32 heads, 8 KV heads of 128; width 4096;
 // 14336 gates), and attention for many small heads and for Q8_0 caches too.
+// Usage: attention_bench [context...]   (without: contexts from 1024 to 32000, and the kernels for rows)
 #include <cuda_fp16.h>
 
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <functional>
 #include <numeric>
 #include <random>
+#include <span>
 #include <vector>
 
 #include "model/cuda/attention.h"
@@ -36,7 +39,7 @@ void zero(void* data, size_t n_bytes) {
   check(cudaMemset(data, 0, n_bytes), "hold zeros");
 }
 
-// A chain of n rows behind a context; a prompt begins at the beginning.
+// A chain of n rows behind a context.
 void time_attention(const AttentionShape& shape, ggml_type cache_type, int context) {
   const int n_cells = context + kPromptRows, width = shape.n_heads * shape.head_dim;
   const int64_t row_bytes = cache_bytes(cache_type, int64_t{shape.n_kv_heads} * shape.head_dim);
@@ -49,73 +52,75 @@ void time_attention(const AttentionShape& shape, ggml_type cache_type, int conte
   const DeviceArray<__half> x(static_cast<size_t>(operand_halves(kPromptRows, n_inputs)));
   zero(q.get(), size_t{kPromptRows} * width * sizeof(__half));
 
-  for (const int item_chunks : {0, 1, kGroup, kAllChunks}) {  // 0: as chosen
-    for (const bool scattered : {false, true}) {
-      if (scattered && item_chunks != 0) continue;
-      std::printf(
-          "%d heads, %d KV heads of %d, %s, context %5d, %s cells, item_chunks %8d: attend us "
-          "(GB/s) + merge us, both\n",
-          shape.n_heads, shape.n_kv_heads, shape.head_dim, ggml_type_name(cache_type), context,
-          scattered ? "scattered" : "neighbouring", item_chunks);
-      for (const int n : kCounts) {
-        std::vector<int32_t> cells(static_cast<size_t>(n_cells));
-        std::iota(cells.begin(), cells.end(), 0);
-        std::mt19937 random(1);
-        if (scattered) std::shuffle(cells.begin(), cells.end(), random);
-        std::vector<SeenCells> rows;
-        const int n_before = n == kPromptRows ? 0 : context;
-        for (int i = 0; i < n; ++i) {
-          rows.push_back(
-              {.shared = 0, .own = n_before, .n_shared = n_before, .first = 0, .end = n_before + i + 1});
-        }
-        const int chunks =
-            item_chunks != 0 ? item_chunks : choose_item_chunks(rows, shape, int64_t{64} << 20);
-        const int n_tiles = choose_tiles(std::vector<int>{n}, shape.heads_per_kv());
-        AttentionItems items;
-        make_attention_items(rows, shape.heads_per_kv(), chunks, n_tiles, items);
-        const DeviceArray<int32_t> cells_on(cells), start_on(items.partial_start);
-        const DeviceArray<SeenCells> rows_on(rows);
-        const DeviceArray<AttentionItem> items_on(items.items);
-        const DeviceArray<int32_t> n_items(
-            std::vector<int32_t>{static_cast<int32_t>(items.items.size())});
-        const DeviceArray<int32_t> item_chunks_on(std::vector<int32_t>{chunks});
-        const DeviceArray<float> partials(static_cast<size_t>(items.n_floats(shape)));
-        const auto work = [&](int layer) {
-          const auto at = [&](const DeviceArray<std::byte>& cache) {
-            return CacheRows{.data = cache.get() + static_cast<size_t>(layer) * layer_bytes,
-                             .row_bytes = row_bytes};
-          };
-          return AttentionWork{.shape = shape,
-                               .cache_type = cache_type,
-                               .keys = at(keys),
-                               .values = at(values),
-                               .q = q.get(),
-                               .cells = cells_on.get(),
-                               .rows = rows_on.get(),
-                               .items = items_on.get(),
-                               .n_items = n_items.get(),
-                               .most_items = static_cast<int>(items.items.size()),
-                               .n_rows = n,
-                               .n_tiles = n_tiles,
-                               .item_chunks = item_chunks_on.get(),
-                               .partial_start = start_on.get(),
-                               .partials = partials.get()};
-        };
-        const Operand operand{.data = x.get(), .padded_rows = padded(n), .n_inputs = n_inputs};
-        const double attend_us =
-            layer_us([&](int layer, cudaStream_t stream) { attend(work(layer), stream); });
-        const double merge_us =
-            layer_us([&](int layer, cudaStream_t stream) { merge(work(layer), operand, stream); });
-        const double both_us = layer_us([&](int layer, cudaStream_t stream) {
-          attend(work(layer), stream);
-          merge(work(layer), operand, stream);
-        });
-        std::printf("  n %3d (%d): %7.1f (%5.0f) + %5.1f, %7.1f\n", n, chunks, attend_us,
-                    2.0 * static_cast<double>((n_before + n) * row_bytes) / attend_us * 1e-3, merge_us,
-                    both_us);
+  constexpr struct {
+    int item_chunks, n_tiles;  // 0: as chosen
+    bool scattered;
+  } kWays[] = {{0, 0, false}, {0, 0, true}, {1, 0, false}, {kGroup, 0, false}, {kAllChunks, 0, false},
+               {0, 1, false}, {0, 2, false}, {0, kMostTiles, false}};
+  for (const auto& [item_chunks, tiles, scattered] : kWays) {
+    std::printf(
+        "%d heads, %d KV heads of %d, %s, context %5d, %s cells, item_chunks %8d, tiles %d: attend us "
+        "(GB/s) + merge us, both\n",
+        shape.n_heads, shape.n_kv_heads, shape.head_dim, ggml_type_name(cache_type), context,
+        scattered ? "scattered" : "neighbouring", item_chunks, tiles);
+    for (const int n : kCounts) {
+      std::vector<int32_t> cells(static_cast<size_t>(n_cells));
+      std::iota(cells.begin(), cells.end(), 0);
+      std::mt19937 random(1);
+      if (scattered) std::shuffle(cells.begin(), cells.end(), random);
+      std::vector<SeenCells> rows;
+      for (int i = 0; i < n; ++i) {
+        rows.push_back(
+            {.shared = 0, .own = context, .n_shared = context, .first = 0, .end = context + i + 1});
       }
-      std::fflush(stdout);
+      const int chunks =
+          item_chunks != 0 ? item_chunks : choose_item_chunks(rows, shape, int64_t{64} << 20);
+      const int n_tiles =
+          tiles != 0 ? tiles : choose_tiles(std::span<const SeenCells>(rows), shape.head_dim);
+      AttentionItems items;
+      make_attention_items(rows, shape.heads_per_kv(), chunks, n_tiles, items);
+      const DeviceArray<int32_t> cells_on(cells), start_on(items.partial_start);
+      const DeviceArray<SeenCells> rows_on(rows);
+      const DeviceArray<AttentionItem> items_on(items.items);
+      const DeviceArray<int32_t> n_items(
+          std::vector<int32_t>{static_cast<int32_t>(items.items.size())});
+      const DeviceArray<int32_t> item_chunks_on(std::vector<int32_t>{chunks});
+      const DeviceArray<float> partials(static_cast<size_t>(items.n_floats(shape)));
+      const auto work = [&](int layer) {
+        const auto at = [&](const DeviceArray<std::byte>& cache) {
+          return CacheRows{.data = cache.get() + static_cast<size_t>(layer) * layer_bytes,
+                           .row_bytes = row_bytes};
+        };
+        return AttentionWork{.shape = shape,
+                             .cache_type = cache_type,
+                             .keys = at(keys),
+                             .values = at(values),
+                             .q = q.get(),
+                             .cells = cells_on.get(),
+                             .rows = rows_on.get(),
+                             .items = items_on.get(),
+                             .n_items = n_items.get(),
+                             .most_items = static_cast<int>(items.items.size()),
+                             .n_rows = n,
+                             .n_tiles = n_tiles,
+                             .item_chunks = item_chunks_on.get(),
+                             .partial_start = start_on.get(),
+                             .partials = partials.get()};
+      };
+      const Operand operand{.data = x.get(), .padded_rows = padded(n), .n_inputs = n_inputs};
+      const double attend_us =
+          layer_us([&](int layer, cudaStream_t stream) { attend(work(layer), stream); });
+      const double merge_us =
+          layer_us([&](int layer, cudaStream_t stream) { merge(work(layer), operand, stream); });
+      const double both_us = layer_us([&](int layer, cudaStream_t stream) {
+        attend(work(layer), stream);
+        merge(work(layer), operand, stream);
+      });
+      std::printf("  n %3d (%d): %7.1f (%5.0f) + %5.1f, %7.1f\n", n, chunks, attend_us,
+                  2.0 * static_cast<double>((context + n) * row_bytes) / attend_us * 1e-3, merge_us,
+                  both_us);
     }
+    std::fflush(stdout);
   }
 }
 
@@ -179,16 +184,21 @@ void time_rows() {
 }  // namespace
 }  // namespace forerun::cuda
 
-int main() {
+int main(int n_args, char** args) {
   if (!forerun::cuda::has_device()) {
     std::printf("no CUDA device\n");
     return 0;
   }
-  forerun::cuda::time_rows();
+  std::vector<int> contexts;
+  for (int i = 1; i < n_args; ++i) contexts.push_back(std::atoi(args[i]));
+  if (contexts.empty()) {
+    forerun::cuda::time_rows();
+    contexts = {1024, 8192, 32000};
+  }
   for (const ggml_type type : {GGML_TYPE_F16, GGML_TYPE_Q8_0}) {
-    for (const int context : {1024, 8192, 32000}) {
+    for (const int context : contexts) {
       forerun::cuda::time_attention(forerun::cuda::kFewHeads, type, context);
+      forerun::cuda::time_attention(forerun::cuda::kManyHeads, type, context);
     }
-    forerun::cuda::time_attention(forerun::cuda::kManyHeads, type, 1024);
   }
 }

@@ -8,8 +8,7 @@
 namespace forerun::cuda {
 namespace {
 
-constexpr int kPromptRows = 64;            // a text with more rows than that is a prompt
-constexpr int64_t kSpreadChunks = 128;     // of a row, which are items of their own up to there
+constexpr int64_t kSpreadChunks = 24;      // of a row, which are items of their own up to there
 constexpr int64_t kSpreadPartials = 2048;  // of all rows
 
 int first_chunk(const SeenCells& row) {
@@ -17,16 +16,6 @@ int first_chunk(const SeenCells& row) {
 }
 int end_chunk(const SeenCells& row) {
   return (row.end + kChunk - 1) / kChunk;
-}
-
-// The most rows that a text has.
-int rows_of_largest_text(std::span<const SeenCells> rows) {
-  int n = 0, most = 0;
-  for (size_t r = 0; r < rows.size(); ++r) {
-    n = r > 0 && rows[r].shared == rows[r - 1].shared ? n + 1 : 1;
-    most = std::max(most, n);
-  }
-  return most;
 }
 
 // Rows in one item, as it grows.
@@ -124,28 +113,6 @@ void make_attention_items(std::span<const SeenCells> rows, int heads_per_kv, int
   }
 }
 
-int choose_tiles(std::span<const int> rows_of_texts, int heads_per_kv) {
-  // What a block takes for a chunk, in units of the narrowest, of which two share a multiprocessor.
-  constexpr struct {
-    int n_tiles;
-    double cost;
-  } kWidths[] = {{1, 1.0}, {2, 1.4}, {kMostTiles, 2.2}};
-  int best = kMostTiles;
-  double least = std::numeric_limits<double>::infinity();
-  const auto is_prompt = [](int n_rows) { return n_rows > kPromptRows; };
-  if (rows_of_texts.empty() || std::ranges::any_of(rows_of_texts, is_prompt)) return best;
-  for (const auto& [n_tiles, cost] : kWidths) {
-    const int n_queries = n_tiles * kTileQueries;
-    double all = 0;
-    for (const int n : rows_of_texts) all += cost * ((n * heads_per_kv + n_queries - 1) / n_queries);
-    if (all < least) {
-      least = all;
-      best = n_tiles;
-    }
-  }
-  return best;
-}
-
 int64_t partial_floats(std::span<const SeenCells> rows, const AttentionShape& shape, int item_chunks) {
   int64_t n_partials = 0;
   for (const SeenCells& row : rows) n_partials += n_row_items(row, item_chunks);
@@ -154,7 +121,7 @@ int64_t partial_floats(std::span<const SeenCells> rows, const AttentionShape& sh
 
 int choose_item_chunks(std::span<const SeenCells> rows, const AttentionShape& shape,
                        int64_t most_floats) {
-  if (rows_of_largest_text(rows) > kPromptRows) return kAllChunks;
+  if (has_prompt(rows)) return kAllChunks;
   int64_t longest = 0, all = 0;
   for (const SeenCells& row : rows) {
     const int64_t n = n_row_items(row, 1);

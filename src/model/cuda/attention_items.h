@@ -3,6 +3,7 @@
 // Speed only: every way of cutting gives the same bits (attention.h).
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -29,9 +30,28 @@ struct AttentionItems {
 void make_attention_items(std::span<const SeenCells> rows, int heads_per_kv, int item_chunks,
                           int n_tiles, AttentionItems& to);
 
-// How wide blocks are to be for texts of so many rows each: the tiles for which they have the least to
-// do.
-int choose_tiles(std::span<const int> rows_of_texts, int heads_per_kv);
+// Whether some text has so many rows that it is one. Rows of a text follow each other, and have one list
+// of shared cells.
+constexpr int kPromptRows = 64;
+template <typename Row>
+bool has_prompt(std::span<const Row> rows) {
+  int n = 0;
+  for (size_t r = 0; r < rows.size() && n <= kPromptRows; ++r)
+    n = r > 0 && rows[r].shared == rows[r - 1].shared ? n + 1 : 1;
+  return n > kPromptRows;
+}
+
+// How wide blocks are to be. Narrow ones, two to a multiprocessor, are as fast as wide ones, and are not
+// idle where texts have few rows. Prompts behind long contexts read these less often in wide ones.
+template <typename Row>
+int choose_tiles(std::span<const Row> rows, int head_dim) {
+  constexpr int kLongContext = 2048;
+  constexpr int kSmallHead = 64;   // of which reading is not what takes long
+  constexpr int kLargeHead = 128;  // with larger ones a multiprocessor has room for one narrow block
+  if (head_dim <= kSmallHead || !has_prompt(rows)) return 1;
+  const int longest = std::ranges::max(rows, {}, &Row::end).end;
+  return longest > kLongContext || head_dim > kLargeHead ? kMostTiles : 1;
+}
 
 // Floats of the partial results of all rows.
 int64_t partial_floats(std::span<const SeenCells> rows, const AttentionShape& shape, int item_chunks);

@@ -91,18 +91,23 @@ TEST(AttentionItemsTest, RowsOfAChainShareTheirItems) {
   EXPECT_EQ(made.items.size(), 16u);
 }
 
-TEST(AttentionItemsTest, BlocksAreAsWideAsTextsHaveRows) {
-  const std::vector<int> many_texts(32, 1);
-  EXPECT_EQ(choose_tiles(many_texts, 4), 1);
-  EXPECT_EQ(choose_tiles(std::vector<int>{1}, 8), 1);
-  EXPECT_EQ(choose_tiles(std::vector<int>{8}, 4), 2);
-  EXPECT_EQ(choose_tiles(std::vector<int>{32}, 4), kMostTiles);
-  std::vector<int> with_a_tree = many_texts;
-  with_a_tree.push_back(16);
-  EXPECT_EQ(choose_tiles(with_a_tree, 4), 1) << "most texts have one row";
-  EXPECT_EQ(choose_tiles(std::vector<int>{512}, 4), kMostTiles);
-  EXPECT_EQ(choose_tiles(std::vector<int>(40, 3), 4), 1) << "many drafts are no prompt";
-  EXPECT_EQ(choose_tiles({}, 4), kMostTiles) << "room for any pass";
+TEST(AttentionItemsTest, BlocksAreWideForPromptsBehindLongContexts) {
+  const auto tiles = [](int n_texts, int n_rows, int context, int head_dim) {
+    std::vector<SeenCells> rows;
+    for (int text = 0; text < n_texts; ++text) {
+      for (int i = 0; i < n_rows; ++i)
+        rows.push_back(
+            {.shared = text, .own = 0, .n_shared = context, .first = 0, .end = context + i + 1});
+    }
+    return choose_tiles(std::span<const SeenCells>(rows), head_dim);
+  };
+  EXPECT_EQ(tiles(1, 512, 4000, 128), kMostTiles);
+  EXPECT_EQ(tiles(1, 512, 0, 256), kMostTiles) << "large heads leave room for one block anyway";
+  EXPECT_EQ(tiles(1, 512, 0, 128), 1);
+  EXPECT_EQ(tiles(1, 512, 4000, 64), 1);
+  EXPECT_EQ(tiles(1, 64, 4000, 128), 1);
+  EXPECT_EQ(tiles(40, 3, 4000, 128), 1) << "many drafts are no prompt";
+  EXPECT_EQ(tiles(0, 0, 0, 64), 1);
 }
 
 TEST(AttentionItemsTest, BranchesShareWholeChunksOfTheirContext) {

@@ -7,6 +7,8 @@
 namespace forerun::cuda {
 
 constexpr int kMergeThreads = 256;
+constexpr int kRowsOfFew = 4;   // that are merged with all their items at once
+constexpr int kItemsAhead = 4;  // that are asked for before they are joined, of more rows
 inline int merge_tile(int head_dim) {
   return head_dim <= 128 ? 64 : 32;
 }  // items at a time
@@ -95,8 +97,7 @@ __global__ void __launch_bounds__(kMergeThreads)
   }
 }
 
-// For the many rows of prompts, which mostly have one item. Block: some values of a row. Thread: two of
-// them.
+// For many rows. Block: some values of a row. Thread: two of them.
 __global__ void __launch_bounds__(kMergeThreads)
     merge_many_kernel(const __grid_constant__ AttentionWork work, const __grid_constant__ Operand x) {
   ptx::launch_dependents();
@@ -112,10 +113,21 @@ __global__ void __launch_bounds__(kMergeThreads)
   if (head < n_heads) {
     const auto* of_head = reinterpret_cast<const float2*>(work.partials) +
                           (static_cast<int64_t>(items.partial_start) * n_heads + head) * pairs;
-    for (int item = 0; item < items.n; ++item, of_head += int64_t{n_heads} * pairs) {
-      const float2 two = __ldcg(of_head + (k - head * head_dim) / 2);
-      const float values[2] = {two.x, two.y};
-      merged.add(__ldcg(of_head + pairs - 1), values, items.closes(item));
+    const int64_t item_pairs = int64_t{n_heads} * pairs;
+    for (int first = 0; first < items.n; first += kItemsAhead, of_head += kItemsAhead * item_pairs) {
+      float2 values[kItemsAhead], softmax[kItemsAhead];
+#pragma unroll
+      for (int i = 0; i < kItemsAhead; ++i) {
+        if (first + i >= items.n) break;
+        values[i] = __ldcg(of_head + i * item_pairs + (k - head * head_dim) / 2);
+        softmax[i] = __ldcg(of_head + i * item_pairs + pairs - 1);
+      }
+#pragma unroll
+      for (int i = 0; i < kItemsAhead; ++i) {
+        if (first + i >= items.n) break;
+        const float two[2] = {values[i].x, values[i].y};
+        merged.add(softmax[i], two, items.closes(first + i));
+      }
     }
   }
   *reinterpret_cast<__half2*>(x.data + x.index(k, row)) =

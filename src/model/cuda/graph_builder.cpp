@@ -54,13 +54,14 @@ class CudaProgram final : public PassProgram {
 
   void run() override {
     was_usual_ = captured_ != nullptr;
-    if (!captured_ && ++n_runs_ < kRunsBeforeCapture) {
-      stream_.use_device();
-      launch();
-      return stream_.wait();
-    }
+    if (!captured_ && ++n_runs_ < kRunsBeforeCapture) return run_uncaptured();
     if (!captured_) captured_ = stream_.capture([&] { launch(); });
     stream_.run(captured_);
+  }
+  // Kernels are loaded when they are first launched, which is not for graphs that are being captured.
+  void prepare() override {
+    run_uncaptured();
+    captured_ = stream_.capture([&] { launch(); });
   }
   bool was_usual() const override { return was_usual_; }
 
@@ -69,6 +70,11 @@ class CudaProgram final : public PassProgram {
   // not worth it.
   static constexpr int kRunsBeforeCapture = 3;
 
+  void run_uncaptured() const {
+    stream_.use_device();
+    launch();
+    stream_.wait();
+  }
   void launch() const {
     for (const CudaStep& step : steps_) step.launch(step.dst, stream_.get());
   }

@@ -30,13 +30,7 @@ AttentionShape attention_shape(const ModelConfig& config) {
 }
 
 int attention_tiles(const ModelConfig& config, const VisibleRows& rows) {
-  const std::span<const VisibleCells> all = rows.all();
-  std::vector<int> of_texts;
-  for (size_t r = 0; r < all.size(); ++r) {
-    if (r == 0 || all[r].shared != all[r - 1].shared) of_texts.push_back(0);
-    ++of_texts.back();
-  }
-  return choose_tiles(of_texts, config.n_heads / config.n_kv_heads);
+  return choose_tiles(rows.all(), config.head_dim);
 }
 
 SeenLayout::SeenLayout(const ModelConfig& config, int n_rows, int n_listed)
