@@ -10,6 +10,7 @@
 #include <span>
 
 #include "bench/llama/server.h"
+#include "bench/llama/time_span.h"
 #include "core/error.h"
 #include "core/stopwatch.h"
 
@@ -56,21 +57,20 @@ struct TimedAnswer {
   double end_ms;  // after the batch was begun
 };
 
-// Answers that ran at once waited for each other: what each took is its share of the whole. As
-// for ours, reading ends and decoding begins with the last of the first tokens.
+// While some prompt is read, nothing is counted as decoding: in llama-server's favour, since the others
+// go on.
 std::vector<SpecAnswer> with_shared_time(std::vector<TimedAnswer> timed) {
-  double total_ms = 0, prompt_ms = 0;
-  for (const auto& [answer, end_ms] : timed) {
-    total_ms = std::max(total_ms, end_ms);
-    prompt_ms = std::max({prompt_ms, answer.run.prompt_ms, end_ms - answer.run.decode_ms});
-  }
-  const auto n = static_cast<double>(timed.size());
+  std::vector<TimeSpan> reading;
   std::vector<SpecAnswer> answers;
-  for (TimedAnswer& each : timed) {
-    each.answer.run.prompt_ms = prompt_ms / n;
-    each.answer.run.decode_ms = std::max(0.0, total_ms - prompt_ms) / n;
-    answers.push_back(std::move(each.answer));
+  double total_ms = 0;
+  for (auto& [answer, end_ms] : timed) {
+    total_ms = std::max(total_ms, end_ms);
+    const double first_ms = end_ms - answer.run.decode_ms;  // the first token
+    reading.push_back({.begin = first_ms - answer.run.prompt_ms, .end = first_ms});
+    answers.push_back(std::move(answer));
   }
+  const double prompt_ms = covered(std::move(reading));
+  share_time(answers, {.prompt_ms = prompt_ms, .decode_ms = std::max(0.0, total_ms - prompt_ms)});
   return answers;
 }
 

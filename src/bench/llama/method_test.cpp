@@ -7,6 +7,7 @@
 #include <functional>
 #include <limits>
 
+#include "bench/llama/time_span.h"
 #include "core/error.h"
 
 namespace forerun {
@@ -136,6 +137,11 @@ TEST(LlamaMethod, NamesTheFieldThatIsWrong) {
     answer.at(pointer.parent_pointer()).erase(pointer.back());
     EXPECT_THAT(message_of([&] { completion_answer(answer); }), HasSubstr("'" + pointer.back() + "'"));
   }
+}
+
+TEST(TimeSpan, WhatIsCoveredTwiceCountsOnce) {
+  EXPECT_DOUBLE_EQ(covered({}), 0);
+  EXPECT_DOUBLE_EQ(covered({{5, 7}, {0, 3}, {1, 4}, {2, 3}}), 4 + 2);
 }
 
 }  // namespace

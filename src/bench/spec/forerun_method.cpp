@@ -36,7 +36,6 @@ class ForerunMethod : public SpecMethod {
     }
     const double prompt_ms = 1e3 * (engine_.statistics().prompt_seconds - read_before);
     const double decode_ms = watch.ms() - prompt_ms;
-    const auto n = static_cast<double>(prompts.size());
     std::vector<SpecAnswer> answers;
     for (size_t i = 0; i < requests.size(); ++i) {
       std::optional<Generation> generation = engine_.take(requests[i]);
@@ -45,12 +44,12 @@ class ForerunMethod : public SpecMethod {
                          .run = {.tokens = std::move(generation->tokens),
                                  .origins = std::move(generation->origins),
                                  .logprobs = std::move(generation->logprobs),
-                                 .prompt_ms = prompt_ms / n,
-                                 .decode_ms = decode_ms / n,
+                                 .decode_ms = generation->timings.predicted_ms,
                                  .drafts = generation->speculation.total(),
                                  .speculation = generation->speculation,
                                  .steps = std::move(records[i]->steps)}});
     }
+    share_time(answers, {.prompt_ms = prompt_ms, .decode_ms = decode_ms});
     return answers;
   }
 

@@ -16,9 +16,9 @@ struct SpecRun {
   std::vector<TokenId> tokens;
   std::vector<std::optional<DraftSource>> origins;  // ours only
   std::vector<TokenLogprobs> logprobs;              // ours only, if asked for
-  double prompt_ms = 0;                             // of the whole batch, shared equally
-  double decode_ms = 0;
-  DraftCounts drafts;  // n_tested is 0 where that is not known
+  double prompt_ms = 0;                             // of the whole turn, shared equally
+  double decode_ms = 0;                             // the same, shared by how long answers took
+  DraftCounts drafts;                               // n_tested is 0 where that is not known
   SpeculationStatistics speculation;
   std::vector<DraftCounts> steps;  // ours only
 
@@ -30,6 +30,15 @@ struct SpecAnswer {
   SpecRun run;
 };
 
+// What a turn took.
+struct TurnTime {
+  double prompt_ms;
+  double decode_ms;
+};
+// Answers of one turn, which waited for each other, and of which each says how long it took to decode:
+// what it gets is its share of the whole.
+void share_time(std::span<SpecAnswer> answers, const TurnTime& time);
+
 // Methods take turns; only one answers at a time, and the others do not disturb it.
 class SpecMethod {
  public:
@@ -37,7 +46,7 @@ class SpecMethod {
 
   // As results call it.
   virtual const std::string& name() const = 0;
-  // Answers all prompts at once, reading each as a whole. Throws Error.
+  // Answers all prompts, as many at once as it may, reading each as a whole. Throws Error.
   virtual std::vector<SpecAnswer> answer(std::span<const std::vector<TokenId>> prompts) = 0;
 };
 

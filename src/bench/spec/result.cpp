@@ -55,6 +55,17 @@ struct TimePairs {
 
 }  // namespace
 
+void share_time(std::span<SpecAnswer> answers, const TurnTime& time) {
+  double all_ms = 0;
+  for (const SpecAnswer& answer : answers) all_ms += answer.run.decode_ms;
+  const auto n = static_cast<double>(answers.size());
+  for (SpecAnswer& answer : answers) {
+    const double share = all_ms > 0 ? answer.run.decode_ms / all_ms : 1 / n;
+    answer.run.prompt_ms = time.prompt_ms / n;
+    answer.run.decode_ms = time.decode_ms * share;
+  }
+}
+
 void SpecRun::add(const SpecRun& other) {
   tokens.insert(tokens.end(), other.tokens.begin(), other.tokens.end());
   origins.insert(origins.end(), other.origins.begin(), other.origins.end());

@@ -28,6 +28,18 @@ SpecBenchResult make_result() {
   return result;
 }
 
+TEST(SpecResult, AnswersOfATurnShareItsTime) {
+  std::vector<SpecAnswer> answers = {{.text = "", .run = run_of(10, 30)},
+                                     {.text = "", .run = run_of(30, 90)}};
+  share_time(answers, {.prompt_ms = 10, .decode_ms = 60});
+  EXPECT_DOUBLE_EQ(answers[0].run.decode_ms, 15);
+  EXPECT_DOUBLE_EQ(answers[1].run.decode_ms, 45);
+  EXPECT_DOUBLE_EQ(answers[0].run.prompt_ms, 5);
+  for (SpecAnswer& answer : answers) answer.run.decode_ms = 0;  // one token each
+  share_time(answers, {.prompt_ms = 10, .decode_ms = 4});
+  EXPECT_DOUBLE_EQ(answers[1].run.decode_ms, 2);
+}
+
 TEST(SpecResult, TextsAreComparedWithinOneProgram) {
   const SpecBenchResult result = make_result();
   EXPECT_EQ(result.n_own(), 2u);

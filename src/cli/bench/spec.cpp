@@ -185,7 +185,9 @@ void add_bench_spec_command(CLI::App& bench) {
       ->add_option("--mix", options->mix,
                    "Order prompts as a stream that leaves its category with this chance (--seed)")
       ->check(number_range(0.0, 1.0));
-  command->add_option("--batch", options->batch, "Prompts answered at once")
+  command
+      ->add_option("--batch", options->batch,
+                   "Prompts answered at once; where one ends, the next begins")
       ->check(CLI::Range(1, kMaxParallel))
       ->capture_default_str();
   command->add_option("--live", options->live_folder,
