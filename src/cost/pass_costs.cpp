@@ -17,6 +17,8 @@ constexpr double kKept = 0.998;
 constexpr double kMostSeen = 32;
 // Passes that another number of rows counts for at most.
 constexpr double kMostOfOthers = 2;
+// Passes that a prompt counts for.
+constexpr double kOfPrompt = 0.5;
 // By how much unseen passes of a guess look cheaper than they are thought to be.
 constexpr double kOptimism = 0.1;
 // How fast what reading takes follows, and how far from what passes with few rows say.
@@ -71,6 +73,7 @@ void PassCosts::observe(const SeenPass& seen) {
   const double expected = of_rows + of_attention;
   const size_t at = nearest_point(first_.curve, std::min(n_computed(seen.n_rows), n_most));
   Correction& correction = corrections_[at];
+  seen_largest_ = seen_largest_ || at + 1 == corrections_.size();
   const bool is_first = n_seen_++ == 0;
   const double error =
       (is_first ? seen.seconds
@@ -93,14 +96,23 @@ void PassCosts::observe(const SeenPass& seen) {
   correct();
 }
 
-// Its rows cost less than those of a draft, of each of which the next token is wanted: it serves only
-// until drafts of that size are seen.
 void PassCosts::observe_prompt(int n_rows, double seconds) {
-  const int n_most = first_.curve.points().back().n_rows;
-  Correction& correction = corrections_.back();
-  if (known_ != Known::kGuessed || n_rows < n_most || correction.n_seen > 0) return;
-  correction = {.factor = seconds * n_most / n_rows / first_.curve.rows(n_most), .n_seen = 0.5};
+  if (known_ != Known::kGuessed || n_rows < first_.curve.points().back().n_rows) return;
+  prompt_row_seconds_ = seconds / n_rows;
   correct();
+}
+
+// What the rows of a prompt take tells what the rows of the largest pass are going to take, beside what
+// a pass of one row takes: that is to read weights, which a prompt does once for more rows. It serves
+// until drafts of that size are seen.
+void PassCosts::follow_prompt() {
+  if (prompt_row_seconds_ == 0 || seen_largest_) return;
+  const int n_most = first_.curve.points().back().n_rows;
+  Correction& last = corrections_.back();
+  last.n_seen = 0;
+  const double one = first_.curve.rows(1) * smoothed(0);
+  last = {.factor = (one + n_most * prompt_row_seconds_) / first_.curve.rows(n_most),
+          .n_seen = kOfPrompt};
 }
 
 double PassCosts::expected_reading(int n_tokens, int n_context) const {
@@ -143,6 +155,7 @@ double PassCosts::smoothed(size_t point) const {
 }
 
 void PassCosts::correct() {
+  follow_prompt();
   std::vector<CostPoint> points = first_.curve.points();
   for (size_t i = 0; i < points.size(); ++i) {
     points[i].seconds *= smoothed(i);

@@ -81,6 +81,7 @@ class PassCosts {
   int n_computed(int n_rows) const { return n_computed_ ? n_computed_(n_rows) : n_rows; }
   double expected_reading(int n_tokens, int n_context) const;
   double smoothed(size_t point) const;
+  void follow_prompt();
   void correct();
 
   Calibration first_;
@@ -89,6 +90,8 @@ class PassCosts {
   std::vector<Correction> corrections_;  // per point of the curve
   double attention_factor_ = 1;
   double layers_factor_ = 1;
+  double prompt_row_seconds_ = 0;  // 0: no prompt was seen
+  bool seen_largest_ = false;      // passes with as many rows as the curve has
   double reading_factor_ = 1;
   int n_readings_ = 0;
   int64_t n_seen_ = 0;

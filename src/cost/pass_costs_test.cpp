@@ -86,7 +86,13 @@ TEST(PassCosts, OnePassOfAGuessTellsHowFastTheMachineIs) {
 TEST(PassCosts, APromptTellsWhatManyRowsCost) {
   PassCosts guess(first_costs(), PassCosts::Known::kGuessed);
   guess.observe_prompt(128, 4.0);
-  EXPECT_NEAR(guess.rows(64), 2.0, 0.2);
+  guess.observe({.n_rows = 1, .n_requests = 1, .n_context = 0, .seconds = 0.5});
+  EXPECT_NEAR(guess.rows(64), 0.5 + 2.0, 0.3) << "weights are read, too";
+  for (int i = 0; i < 100; ++i)
+    guess.observe({.n_rows = 64, .n_requests = 1, .n_context = 0, .seconds = 6.0});
+  EXPECT_NEAR(guess.rows(64), 6.0, 0.1) << "drafts of that size know better";
+  guess.observe_prompt(128, 4.0);
+  EXPECT_NEAR(guess.rows(64), 6.0, 0.1);
   PassCosts measured(first_costs());
   measured.observe_prompt(128, 4.0);
   EXPECT_DOUBLE_EQ(measured.rows(64), first_costs().curve.rows(64)) << "it was measured better";

@@ -21,6 +21,10 @@ constexpr double kBiasKept = 0.99;
 constexpr double kNoneOfTexts = 0.2;
 constexpr double kNoneOfModel = 0.1;
 constexpr double kMostLogit = 30;
+// In logits: continuations of short matches are taken less often, and those that were seen once. As it
+// was learnt of answers of small models to questions, tasks and programs, greedy and drawn at 0.8 alike.
+constexpr auto kFirstByMatch = std::to_array<double>({-1.0, -0.7, -0.25, -0.05, 0.15, 0.3});
+constexpr auto kFirstBySeen = std::to_array<double>({0.0, -0.4, 0.15});
 
 // What is known of a node's parent's continuations: texts propose it and no model was asked; both;
 // a model alone proposes it.
@@ -114,6 +118,14 @@ AcceptanceModel::AcceptanceModel() : weights_(kWeights) {
     const double high = bin == kShares.size() ? 1 : kShares[bin];
     weights_[kByShare + kText * kShareBins + bin].value =
         std::log((1 - kNoneOfTexts) * (low + high) / 2 / kNoneOfTexts);
+  }
+  for (size_t bin = 0; bin < kMatchBins; ++bin) {
+    weights_[kByMatch + kText * kMatchBins + bin].value =
+        kFirstByMatch[std::min(bin, kFirstByMatch.size() - 1)];
+  }
+  for (size_t bin = 0; bin < kSeenBins; ++bin) {
+    weights_[kBySeen + kText * kSeenBins + bin].value =
+        kFirstBySeen[std::min(bin, kFirstBySeen.size() - 1)];
   }
   for (size_t bin = 0; bin < kProbabilityBins; ++bin) {
     for (const Kind kind : {kBoth, kModelAlone}) {

@@ -21,8 +21,10 @@ constexpr int kTryTokens = 2;
 constexpr int kFirstPause = 16;
 constexpr int kMaxPause = 1024;
 // Such a draft may take this part of the time since the last one, reading the text for it included; for
-// the first drafts of all, of what is left of the answer. Drafts are known after so many tokens.
+// the first drafts of all, of what is left of the answer. With several requests there is more time to
+// find out, and less to be won. Drafts are known after so many tokens.
 constexpr double kStake = 0.05;
+constexpr double kSharedStake = 0.02;
 constexpr double kKnownTokens = 16;
 // As many steps without a gain are thought to lie before an answer: what drafts would bring at one step
 // says little of the others.
@@ -250,7 +252,8 @@ bool ModelChoice::is_time_to_try(const Offer& offer, const RequestPlan& request,
   const double seconds =
       request.models[offer.model]->seconds_to_read() +
       kTryTokens * drafters_.models[offer.model]->token_seconds(offer.plan, request.n_context(), 1);
-  return ++trials.n_refusals > trials.pause && seconds <= kStake * trials.refused_seconds;
+  const double stake = worth.n_requests > 1 ? kSharedStake : kStake;
+  return ++trials.n_refusals > trials.pause && seconds <= stake * trials.refused_seconds;
 }
 
 ModelChoice::Offer ModelChoice::tried(Offer offer, int pause) {
