@@ -17,7 +17,7 @@ struct SpecRun {
   std::vector<std::optional<DraftSource>> origins;  // ours only
   std::vector<TokenLogprobs> logprobs;              // ours only, if asked for
   double prompt_ms = 0;                             // of the whole turn, shared equally
-  double decode_ms = 0;                             // the same, shared by how long answers took
+  double decode_ms = 0;                             // the same, shared by what each took of it
   DraftCounts drafts;                               // n_tested is 0 where that is not known
   SpeculationStatistics speculation;
   std::vector<DraftCounts> steps;  // ours only
@@ -35,8 +35,8 @@ struct TurnTime {
   double prompt_ms;
   double decode_ms;
 };
-// Answers of one turn, which waited for each other, and of which each says how long it took to decode:
-// what it gets is its share of the whole.
+// Answers of one turn, which waited for each other, and of which each says what its decoding took: what
+// it gets is its share of the whole.
 void share_time(std::span<SpecAnswer> answers, const TurnTime& time);
 
 // Methods take turns; only one answers at a time, and the others do not disturb it.
