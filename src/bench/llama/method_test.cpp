@@ -142,6 +142,7 @@ TEST(LlamaMethod, NamesTheFieldThatIsWrong) {
 TEST(TimeSpan, WhatIsCoveredTwiceCountsOnce) {
   EXPECT_DOUBLE_EQ(covered({}), 0);
   EXPECT_DOUBLE_EQ(covered({{5, 7}, {0, 3}, {1, 4}, {2, 3}}), 4 + 2);
+  EXPECT_DOUBLE_EQ(covered({{-3, -1}}), 2);
 }
 
 }  // namespace

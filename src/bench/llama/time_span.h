@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <limits>
 #include <vector>
 
 namespace forerun {
@@ -13,7 +14,7 @@ struct TimeSpan {
 
 inline double covered(std::vector<TimeSpan> spans) {
   std::ranges::sort(spans, {}, &TimeSpan::begin);
-  double sum = 0, end = 0;
+  double sum = 0, end = -std::numeric_limits<double>::infinity();
   for (const TimeSpan& span : spans) {
     sum += std::max(0.0, span.end - std::max(end, span.begin));
     end = std::max(end, span.end);
