@@ -30,7 +30,7 @@ struct AttentionItems {
 void make_attention_items(std::span<const SeenCells> rows, int heads_per_kv, int item_chunks,
                           int n_tiles, AttentionItems& to);
 
-// Whether some text has so many rows that it is one. Rows of a text follow each other, and have one list
+// Whether some text has so many rows that it is a prompt. Its rows follow each other, and have one list
 // of shared cells.
 constexpr int kPromptRows = 64;
 template <typename Row>
