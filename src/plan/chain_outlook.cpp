@@ -154,9 +154,11 @@ double value_of_drafting(const ChainOutlook& outlook, DraftedBehind behind, doub
     return value_of_level(place.chance, texts.chance[level], texts.n_nodes[level], prices.rows[level]) +
            place.of(is_sure ? behind_sure : behind_unsure);
   };
-  const auto shares_behind = [&](DraftedBehind of) { return outlook.shares[static_cast<size_t>(of)]; };
-  const auto of_unsure = shares_behind(DraftedBehind::kUnsureToken);
-  const auto of_sure = shares_behind(DraftedBehind::kSureToken);
+  const auto shares_behind = [&](DraftedBehind of) -> const ChainOutlook::Bins& {
+    return outlook.shares[static_cast<size_t>(of)];
+  };
+  const ChainOutlook::Bins& of_unsure = shares_behind(DraftedBehind::kUnsureToken);
+  const ChainOutlook::Bins& of_sure = shares_behind(DraftedBehind::kSureToken);
   for (size_t level = static_cast<size_t>(n_most) - 1; level > 0; --level) {
     ByChance unsure, sure;
     unsure.fill(-prices.token);
