@@ -1,8 +1,12 @@
 #include "model/llama/rpc_servers.h"
 
+#include <fmt/ranges.h>
 #include <ggml-rpc.h>
 
+#include <algorithm>
 #include <charconv>
+#include <iterator>
+#include <thread>
 
 #include "core/error.h"
 #include "gguf/ggml_aborts.h"
@@ -15,8 +19,10 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr auto kPatience = 5s;       // for a server to answer
-constexpr auto kPatienceAfter = 1s;  // to see whether it is the one that was lost
+constexpr auto kPatience = 5s;  // for a server to answer
+// To see which one was lost: what listens at a server that dies may be closed after its connections.
+constexpr auto kPatienceAfter = 1s;
+constexpr auto kBetweenLooks = 20ms;
 
 ggml_backend_reg_t reach(const std::string& endpoint) {
   if (const auto obstacle = rpc_obstacle(endpoint, kPatience)) {
@@ -25,6 +31,23 @@ ggml_backend_reg_t reach(const std::string& endpoint) {
   ggml_backend_reg_t reg = ggml_backend_rpc_add_server(endpoint.c_str());
   if (reg == nullptr) fail(ErrorCode::kIo, "the RPC server {} has no device", endpoint);
   return reg;
+}
+
+std::string joined(const std::vector<std::string>& endpoints) {
+  return fmt::format("{}", fmt::join(endpoints, ", "));
+}
+
+// Those that are gone, as soon as there are any; none: all are there, or there again.
+std::vector<std::string> gone(const std::vector<std::string>& endpoints) {
+  std::vector<std::string> gone;
+  for (const auto end = std::chrono::steady_clock::now() + kPatienceAfter;
+       gone.empty() && std::chrono::steady_clock::now() < end;
+       std::this_thread::sleep_for(kBetweenLooks)) {
+    std::ranges::copy_if(endpoints, std::back_inserter(gone), [](const std::string& endpoint) {
+      return !rpc_is_there(endpoint, kPatienceAfter);
+    });
+  }
+  return gone;
 }
 
 }  // namespace
@@ -68,15 +91,11 @@ RpcServers::RpcServers(const std::vector<std::string>& endpoints)
 void RpcServers::check() const {
   if (n_rpc_losses == n_losses_before_) return;
   std::call_once(looked_, [&] {
-    std::string all;
-    for (const std::string& endpoint : endpoints_) {
-      all += (all.empty() ? "" : ", ") + endpoint;
-      if (!rpc_is_there(endpoint, kPatienceAfter)) lost_ += (lost_.empty() ? "" : ", ") + endpoint;
-    }
-    if (lost_.empty()) lost_ = "one of " + all;
+    const std::vector<std::string> lost = endpoints_.size() == 1 ? endpoints_ : gone(endpoints_);
+    lost_ =
+        lost.empty() ? "one of the RPC servers " + joined(endpoints_) : "the RPC server " + joined(lost);
   });
-  fail(ErrorCode::kIo, "the RPC server {} was lost while it computed: start it again, then forerun",
-       lost_);
+  fail(ErrorCode::kIo, "{} was lost while it computed: start it again, then forerun", lost_);
 }
 
 }  // namespace forerun

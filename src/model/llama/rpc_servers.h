@@ -34,7 +34,7 @@ class RpcServers {
   std::vector<ggml_backend_ptr> connections_;  // kept open
   int64_t n_losses_before_;
   mutable std::once_flag looked_;
-  mutable std::string lost_;  // which ones, once it was looked
+  mutable std::string lost_;  // which one, once it was looked
 };
 
 }  // namespace forerun
