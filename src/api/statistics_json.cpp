@@ -3,8 +3,11 @@
 #include <string>
 
 namespace forerun {
+namespace {
 
 using Json = nlohmann::ordered_json;
+
+}  // namespace
 
 Json counts_json(const DraftCounts& counts) {
   return {{"drafted", counts.n_drafted}, {"tested", counts.n_tested}, {"accepted", counts.n_accepted}};

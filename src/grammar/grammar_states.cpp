@@ -148,8 +148,7 @@ const std::vector<GrammarStates::Node>& GrammarStates::places_at(Node node) {
 GrammarStates::State GrammarStates::state_of(std::vector<Node> nodes) {
   if (!spend(std::ssize(nodes))) return kDead;
   std::ranges::sort(nodes);
-  const auto repeated = std::ranges::unique(nodes);
-  nodes.erase(repeated.begin(), repeated.end());
+  nodes.erase(std::unique(nodes.begin(), nodes.end()), nodes.end());
   const auto [known, is_new] = state_ids_.try_emplace(nodes, static_cast<State>(states_.size()));
   if (is_new) {
     const bool names_tokens = std::ranges::any_of(

@@ -235,11 +235,12 @@ void WeightLoader::add_pack_jobs(WeightStorage& storage, std::vector<Job>& jobs)
       const int64_t end = std::min(first + n_tiles, matrix->n_tiles());
       const int64_t first_row = first * matrix->lanes;
       const int64_t end_row = std::min(end * matrix->lanes, matrix->n_out);
-      jobs.push_back(
-          {.source = source,
-           .offset = static_cast<size_t>(first_row * row_bytes),
-           .n_bytes = static_cast<size_t>((end_row - first_row) * row_bytes),
-           .run = [source, matrix, first, end, next] { matrix->pack(source->data, first, end, next); }});
+      jobs.push_back({.source = source,
+                      .offset = static_cast<size_t>(first_row * row_bytes),
+                      .n_bytes = static_cast<size_t>((end_row - first_row) * row_bytes),
+                      .run = [from = source->data, to = matrix, first, end, next] {
+                        to->pack(from, first, end, next);
+                      }});
     }
     next += GGML_PAD(matrix->n_bytes(), kAlignment);
   }

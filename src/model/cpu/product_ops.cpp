@@ -191,20 +191,20 @@ void GatedBlocks::compute(ggml_tensor* dst, const ActivationLayout& layout, cons
 void GatedBlocks::compute_few(ggml_tensor* dst, const ActivationLayout& layout, const Part& part) const {
   std::array<float, static_cast<size_t>(kGatedRows * kGatedOutputs)> gates;
   std::array<float, static_cast<size_t>(kGatedRows * kGatedOutputs)> ups;
-  const auto& [outputs, from, first_row, first_out] = part;
-  const int64_t n = outputs.end - outputs.first, n_rows = from.end - from.first;
-  const Range all{.first = first_out + outputs.first, .end = first_out + outputs.end};
+  const Range& outputs = part.outputs;
+  const int64_t n = outputs.end - outputs.first, n_rows = part.from.end - part.from.first;
+  const Range all{.first = part.first_out + outputs.first, .end = part.first_out + outputs.end};
   const auto project = [&](const ProductPart& product, float* y) {
     const PackedMatrix& matrix = *product.linear.packed;
     matrix.multiply(all.first / matrix.lanes, (all.end + matrix.lanes - 1) / matrix.lanes,
-                    operand_of(kernels_, product, dst, from), y, kGatedOutputs);
+                    operand_of(kernels_, product, dst, part.from), y, kGatedOutputs);
     for (int64_t r = 0; r < n_rows; ++r) scale_and_bias(product.linear, all, y + r * kGatedOutputs);
   };
   const bool has_ups = parts_.size() == 2;
   project(parts_[0], gates.data());
   if (has_ups) project(parts_[1], ups.data());
   for (int64_t r = 0; r < n_rows; ++r) {
-    const int64_t row = first_row + r;
+    const int64_t row = part.first_row + r;
     kernels_.gate(activation_, gates.data() + r * kGatedOutputs,
                   has_ups ? ups.data() + r * kGatedOutputs : nullptr, n,
                   layout.floats(dst, row) + outputs.first);

@@ -432,7 +432,7 @@ TEST(Products, HaveTheBitsOfTheDefinitionForAnyNumberOfRows) {
             SCOPED_TRACE(std::to_string(n_rows) + " rows from " + std::to_string(first));
             const Outputs y = packed.multiply(x, first, n_rows);
             ASSERT_NO_FATAL_FAILURE(
-                expect_same_bits(y.data(), expected.data() + first * n_out, y.size()));
+                expect_same_bits(y.data(), expected.data() + first * matrix.n_out, y.size()));
           }
         }
       });
@@ -456,7 +456,8 @@ TEST(Products, HaveTheBitsOfTheDefinitionForManyNumbersOfRows) {
           SCOPED_TRACE(std::to_string(n_rows) + " rows");
           const int first = (kRows - n_rows) / 2;
           const Outputs y = packed.multiply(x, first, n_rows);
-          ASSERT_NO_FATAL_FAILURE(expect_same_bits(y.data(), expected.data() + first * n_out, y.size()));
+          ASSERT_NO_FATAL_FAILURE(
+              expect_same_bits(y.data(), expected.data() + first * matrix.n_out, y.size()));
         }
       });
     }

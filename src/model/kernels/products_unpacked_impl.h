@@ -40,6 +40,10 @@ struct UnpackedSteps {
   }
 };
 
+// Of sets that multiply signed weights (tiles_amx.h).
+template <int kNumber>
+Bytes subtract(Bytes a);
+
 // What a format is unpacked to: Steps, and part after part of a block, make() which returns
 // where the next one goes. If kSigned, the offset is taken away from weights.
 template <typename Format, bool kSigned = false>

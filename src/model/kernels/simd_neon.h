@@ -5,6 +5,7 @@
 
 #include <arm_neon.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
@@ -204,7 +205,7 @@ template <int kShift, uint8_t kMask>
 inline uint8x16_t bits(uint8x16_t a) {
   if constexpr (kShift > 0) a = vshrq_n_u8(a, kShift);
   if constexpr (kShift < 0) a = vshlq_n_u8(a, -kShift);
-  constexpr int kLeft = kShift >= 0 ? 0xFF >> kShift : (0xFF << -kShift) & 0xFF;
+  constexpr int kLeft = ((0xFF >> std::max(kShift, 0)) << std::max(-kShift, 0)) & 0xFF;
   if constexpr ((kLeft & ~kMask) != 0) a = vandq_u8(a, vdupq_n_u8(kMask));
   return a;
 }
@@ -238,8 +239,14 @@ inline Bytes five_bits(Bytes low, Bytes fifth) {
 // Inserting takes no masks: the nibble below the two upper bits, or these above it.
 template <int kStep>
 inline uint8x16_t six_bits(uint8x16_t low, uint8x16_t high) {
-  if constexpr (kStep < 2) return vsliq_n_u8(vshlq_n_u8(low, 2), bits<2 * kStep, 0xFF>(high), 6);
-  return vsriq_n_u8(bits<2 * kStep - 6, 0xFF>(high), bits<0, 0xF0>(low), 2);
+  // (In clang's header these are macros, to which arguments of templates are arguments of theirs.)
+  const uint8x16_t upper = bits < kStep < 2 ? 2 * kStep : 2 * kStep - 6, 0xFF > (high);
+  if constexpr (kStep < 2) {
+    return vsliq_n_u8(vshlq_n_u8(low, 2), upper, 6);
+  } else {
+    const uint8x16_t lower = bits<0, 0xF0>(low);
+    return vsriq_n_u8(upper, lower, 2);
+  }
 }
 template <int kStep>
 inline Bytes six_bits(Bytes low, Bytes high) {

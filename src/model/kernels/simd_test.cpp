@@ -19,30 +19,12 @@
 namespace forerun::kernels {
 
 // Defined by simd_ops.cpp, once per instruction set.
-#if defined(__x86_64__)
-namespace amx {
-const SimdOps& simd_ops();
-}
-namespace avx512 {
-const SimdOps& simd_ops();
-}
-namespace avxvnni {
-const SimdOps& simd_ops();
-}
-namespace avx2 {
-const SimdOps& simd_ops();
-}
-#elif defined(__aarch64__)
-namespace i8mm {
-const SimdOps& simd_ops();
-}
-namespace neon {
-const SimdOps& simd_ops();
-}
-#endif
-namespace portable {
-const SimdOps& simd_ops();
-}
+#define SET(name)            \
+  namespace name {           \
+  const SimdOps& simd_ops(); \
+  }
+FORERUN_COMPILED_SETS
+#undef SET
 
 namespace {
 
@@ -50,17 +32,12 @@ constexpr int kTrials = 2000;
 
 using SimdOpsOf = const SimdOps& (*)();
 
-SimdOpsOf ops_named(std::string_view name) {
-#if defined(__x86_64__)
-  if (name == "amx") return amx::simd_ops;
-  if (name == "avx512") return avx512::simd_ops;
-  if (name == "avxvnni") return avxvnni::simd_ops;
-  if (name == "avx2") return avx2::simd_ops;
-#elif defined(__aarch64__)
-  if (name == "i8mm") return i8mm::simd_ops;
-  if (name == "neon") return neon::simd_ops;
-#endif
-  return portable::simd_ops;
+SimdOpsOf ops_named(std::string_view of) {
+#define SET(name) \
+  if (of == #name) return name::simd_ops;
+  FORERUN_COMPILED_SETS
+#undef SET
+  return nullptr;
 }
 
 class SimdTest : public testing::TestWithParam<const KernelSet*> {

@@ -151,7 +151,7 @@ std::vector<LlamaPasses::Leaf> LlamaPasses::leaves_of(const Pass& pass) {
     leaves.push_back({.sequence = sequence, .path = path_to(pass.rows[r]), .is_first = is_first});
   }
   // Texts first, further branches of them then.
-  std::ranges::stable_partition(leaves, &Leaf::is_first);
+  std::stable_partition(leaves.begin(), leaves.end(), [](const Leaf& leaf) { return leaf.is_first; });
   return leaves;
 }
 
