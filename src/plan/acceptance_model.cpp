@@ -175,14 +175,15 @@ void AcceptanceModel::learn(const Features& features, double error) {
 }
 
 // Parents before children: a node's chance is a part of its parent's.
-void AcceptanceModel::estimate(const DraftTree& tree, const RequestAcceptance& request,
+void AcceptanceModel::estimate(const ProposedTree& proposed, const RequestAcceptance& request,
                                std::vector<double>& chances) const {
+  const DraftTree& tree = proposed.tree;
   chances.resize(static_cast<size_t>(tree.size()));
   for (int32_t parent = kRoot; parent < tree.size(); ++parent) {
     double all = 1;
     for (int32_t child = tree.first_child(parent); child != DraftTree::kNone;
          child = tree.next_sibling(child)) {
-      const double odds = odds_of(features_of(tree, child), bias_of(tree[child], request));
+      const double odds = odds_of(features_of(tree, child), bias_of(proposed, child, request));
       chances[static_cast<size_t>(child)] = odds;
       all += odds;
     }
@@ -218,7 +219,7 @@ void AcceptanceModel::observe_children(TokenId token, RequestAcceptance& request
   for (int32_t child = tree.first_child(request.at_); child != DraftTree::kNone;
        child = tree.next_sibling(child)) {
     const Features features = features_of(tree, child);
-    const double odds = odds_of(features, bias_of(tree[child], request));
+    const double odds = odds_of(features, bias_of(request.proposed_, child, request));
     proposals_.push_back({.features = features, .odds = odds, .node = child});
     all += odds;
   }
@@ -230,8 +231,9 @@ void AcceptanceModel::observe_children(TokenId token, RequestAcceptance& request
     learn(proposal.features, error);
     (node.probability >= 0 ? model_error : text_error) += error;
   }
-  request.text_bias_ = kBiasKept * request.text_bias_ + kBiasRate * text_error;
-  request.model_bias_ = kBiasKept * request.model_bias_ + kBiasRate * model_error;
+  const auto follow = [](double& bias, double error) { bias = kBiasKept * bias + kBiasRate * error; };
+  follow(request.text_bias_, text_error);
+  follow(request.model_biases_[request.proposed_.model], model_error);
 }
 
 // What could be expected of the spine's next token before it was drafted.

@@ -5,8 +5,8 @@
 // this is a multinomial logistic regression over what is known of each: who proposed it (agreement
 // counts), its share among what was seen, how often that was, the length of the match, its depth and
 // rank among siblings, and what a model that drafts says of it, each cut into bins that have a weight. A
-// request has a weight of its own: its drafts do better or worse than others'. Rates of learning never
-// fall to nothing, so that it follows when the text changes.
+// request has weights of its own, for texts and for each model: their drafts do better or worse there
+// than elsewhere. Rates of learning never fall to nothing, so that it follows when the text changes.
 //
 // It learns from every proposal, verified or not: what was not verified is compared with
 // the tokens that the text then gets. So it knows what speculation would bring while none
@@ -17,6 +17,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -50,7 +51,7 @@ class RequestAcceptance {
  private:
   friend class AcceptanceModel;
   double text_bias_ = 0;
-  double model_bias_ = 0;
+  std::array<double, kMaxModelDrafters> model_biases_ = {};
   ProposedTree proposed_;
   int32_t at_ = kNowhere;  // the node that the text has come to
   static constexpr int32_t kNowhere = DraftTree::kNone;
@@ -60,12 +61,13 @@ class AcceptanceModel {
  public:
   AcceptanceModel();
 
-  // The chance that the text takes each node of `tree`, which has all that is proposed.
-  void estimate(const DraftTree& tree, const RequestAcceptance& request,
+  // The chance that the text takes each node of all that is proposed.
+  void estimate(const ProposedTree& proposed, const RequestAcceptance& request,
                 std::vector<double>& chances) const;
-  // What a model has yet to draft for the request.
-  ChainOutlook outlook(size_t model, const RequestAcceptance& request) const {
-    return chains_[model].outlook(request.model_bias_);
+  // What a model has yet to draft for the request; `agreement` as in ChainRecord::outlook().
+  ChainOutlook outlook(size_t model, const RequestAcceptance& request,
+                       std::optional<double> agreement = std::nullopt) const {
+    return chains_[model].outlook(request.model_biases_[model], agreement);
   }
   // How many tokens of this model were compared with the text's.
   double n_known(size_t model) const { return chains_[model].n_seen(); }
@@ -100,8 +102,9 @@ class AcceptanceModel {
   void learn(const Features& features, double error);
   void observe_children(TokenId token, RequestAcceptance& request);
   void observe_spine(TokenId token, RequestAcceptance& request);
-  double bias_of(const DraftNode& node, const RequestAcceptance& request) const {
-    return node.probability >= 0 ? request.model_bias_ : request.text_bias_;
+  static double bias_of(const ProposedTree& proposed, int32_t node, const RequestAcceptance& request) {
+    const bool has_model = proposed.tree[node].probability >= 0;
+    return has_model ? request.model_biases_[proposed.model] : request.text_bias_;
   }
 
   std::vector<Weight> weights_;

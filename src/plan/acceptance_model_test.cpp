@@ -24,7 +24,7 @@ ProposedTree chain(int n, DraftSource source = DraftSource::kInput, int match_le
 double first_chance(const AcceptanceModel& model, const ProposedTree& proposed,
                     const RequestAcceptance& request) {
   std::vector<double> chances;
-  model.estimate(proposed.tree, request, chances);
+  model.estimate(proposed, request, chances);
   return chances.front();
 }
 
@@ -76,7 +76,7 @@ TEST(AcceptanceModel, ComparesProposalsWithTextThatComesLater) {
     }
   }
   std::vector<double> chances;
-  model.estimate(tree.tree, request, chances);
+  model.estimate(tree, request, chances);
   EXPECT_GT(chances[0], before);
   EXPECT_GT(chances[2], 0.75) << "all three were right every time";
   EXPECT_LE(chances[2], chances[1]);
@@ -151,8 +151,8 @@ TEST(AcceptanceModel, LearnsWhatAModelsProbabilitiesMean) {
     model.observe(tokens, request);
   }
   std::vector<double> sure, unsure;
-  model.estimate(drafted(0.99, 0.99).tree, request, sure);
-  model.estimate(drafted(0.6, 0.6).tree, request, unsure);
+  model.estimate(drafted(0.99, 0.99), request, sure);
+  model.estimate(drafted(0.6, 0.6), request, unsure);
   EXPECT_GT(sure[1], 0.85);
   EXPECT_LT(unsure[1], 0.5);
   const ChainOutlook outlook = model.outlook(0, request);
@@ -165,6 +165,21 @@ TEST(AcceptanceModel, LearnsWhatAModelsProbabilitiesMean) {
   EXPECT_GT(outlook.chances[5], outlook.chances[2] + 0.2);
   EXPECT_EQ(model.n_known(0), 600);
   EXPECT_EQ(model.n_known(1), 0) << "of the other model nothing is known";
+}
+
+// What one model is worth for a request says nothing of another.
+TEST(AcceptanceModel, TellsModelsApartInARequest) {
+  AcceptanceModel model;
+  RequestAcceptance request;
+  const TokenId wrong{99};
+  const auto outlook = [&](size_t of) { return model.outlook(of, request).chances[2]; };
+  const double first = outlook(0), other = outlook(1);
+  for (int i = 0; i < 20; ++i) {
+    AcceptanceModel::propose(drafted(0.6, 0.6), request);
+    model.observe({&wrong, 1}, request);
+  }
+  EXPECT_LT(outlook(0), first - 0.2);
+  EXPECT_EQ(outlook(1), other);
 }
 
 TEST(AcceptanceModel, GoesOnFromWhatWasLearnt) {

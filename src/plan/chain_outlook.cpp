@@ -15,6 +15,8 @@ constexpr size_t kFirstSureBin = 3;
 constexpr ChainOutlook::Bins kFirstChances = {0.2, 0.45, 0.72, 0.88, 0.95, 0.98};
 constexpr ChainOutlook::Bins kFirstShares = {0.1, 0.13, 0.15, 0.13, 0.17, 0.32};
 constexpr double kFirstTokens = 3;
+// How many tokens have to be seen to count as much as what is known otherwise.
+constexpr double kTokensKnownOtherwise = 16;
 // How fast what is known follows.
 constexpr double kShareKept = 0.98;
 constexpr double kSlowestChainRate = 0.01;
@@ -75,7 +77,20 @@ ChainRecord::ChainRecord() : chances_(kFirstChances) {
   }
 }
 
-ChainOutlook ChainRecord::outlook(double bias) const {
+double ChainRecord::mean_chance() const {
+  double right = 0, all = 0;
+  for (const auto& counts : counts_) {
+    right = std::inner_product(counts.begin(), counts.end(), chances_.begin(), right);
+    all = std::accumulate(counts.begin(), counts.end(), all);
+  }
+  return right / all;
+}
+
+ChainOutlook ChainRecord::outlook(double bias, std::optional<double> agreement) const {
+  if (agreement) {
+    const double part = kTokensKnownOtherwise / (kTokensKnownOtherwise + n_seen());
+    bias += part * (logit(*agreement) - logit(mean_chance()));
+  }
   ChainOutlook outlook;
   for (size_t behind = 0; behind < kDraftedBehind; ++behind) {
     const auto& counts = counts_[behind];

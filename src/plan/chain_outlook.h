@@ -9,6 +9,7 @@
 
 #include <array>
 #include <cstddef>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -33,8 +34,10 @@ class ChainRecord {
  public:
   ChainRecord();
 
-  // `bias` is a request's, in logits: its drafts do better or worse than others'.
-  ChainOutlook outlook(double bias) const;
+  // `bias` is a request's, in logits: its drafts do better or worse than others'. `agreement` is how
+  // often the model's tokens are right as far as that is known otherwise; it counts while few were seen
+  // here.
+  ChainOutlook outlook(double bias, std::optional<double> agreement = std::nullopt) const;
   // A token that the text could take, and whether it did.
   void observe(DraftedBehind behind, double probability, bool is_right);
   double n_seen() const;
@@ -44,6 +47,8 @@ class ChainRecord {
   void restore(std::span<const float> numbers);  // kNumbers of them
 
  private:
+  double mean_chance() const;
+
   ChainOutlook::Bins chances_;
   ChainOutlook::Bins n_seen_ = {};
   std::array<ChainOutlook::Bins, kDraftedBehind> counts_;  // fading

@@ -90,5 +90,18 @@ TEST(ChainOutlook, IsLearnt) {
   EXPECT_LT(record.outlook(-1).chances[1], record.outlook(0).chances[1]);
 }
 
+TEST(ChainOutlook, BeginsWithWhatIsKnownOtherwise) {
+  const auto value = [](const ChainRecord& record, std::optional<double> agreement) {
+    return value_of_drafting(record.outlook(0, agreement), DraftedBehind::kText, 1, {},
+                             prices_of(0.3, 0.05), 8);
+  };
+  ChainRecord record;
+  EXPECT_LT(value(record, 0.3), value(record, std::nullopt));
+  EXPECT_GT(value(record, 0.95), value(record, std::nullopt) + 0.5);
+  // What was seen counts more in the end.
+  for (int i = 0; i < 400; ++i) record.observe(DraftedBehind::kText, 0.97, i % 3 == 0);
+  EXPECT_NEAR(value(record, 0.95), value(record, std::nullopt), 0.1);
+}
+
 }  // namespace
 }  // namespace forerun

@@ -87,7 +87,7 @@ void CostPlanner::propose_texts(std::span<const PlanJob> jobs) {
     RequestPlan& request = *job.request;
     for (size_t text = 0; asks_texts_ && text < request.texts.size(); ++text)
       add_proposals(*request.texts[text], job, text_bit(text));
-    acceptance_.estimate(request.proposed.tree, request.acceptance, request.chances);
+    acceptance_.estimate(request.proposed, request.acceptance, request.chances);
   };
   if (jobs.size() < kWorthSharing) {
     one_after_other(jobs.size(), look_up);

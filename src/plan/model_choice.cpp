@@ -59,7 +59,7 @@ class ModelChoice::ChainRule final : public RequestStoppingRule {
 
   bool goes_on(const DraftedToken& token) override {
     join(token);
-    choice_.acceptance_.estimate(request_.proposed.tree, request_.acceptance, request_.chances);
+    choice_.acceptance_.estimate(request_.proposed, request_.acceptance, request_.chances);
     return offer_.is_trial || choice_.gain_of(offer_, request_, worth_, token.n_sharing, kFewTokens) > 0;
   }
 
@@ -68,9 +68,10 @@ class ModelChoice::ChainRule final : public RequestStoppingRule {
 
  private:
   void join(const DraftedToken& token) {
-    auto& [tree, spine, model] = request_.proposed;
+    DraftTree& tree = request_.proposed.tree;
+    std::vector<int32_t>& spine = request_.proposed.spine;
     const int32_t end = spine.empty() ? kRoot : spine.back();
-    const uint8_t bit = model_bit(model);
+    const uint8_t bit = model_bit(offer_.model);
     const auto probability_of = [&](TokenId id) {
       return token.sums.probability(token.logits[static_cast<size_t>(to_int(id))]);
     };
@@ -79,7 +80,7 @@ class ModelChoice::ChainRule final : public RequestStoppingRule {
       return tree.add({.token = id,
                        .parent = end,
                        .score = static_cast<float>(above * probability),
-                       .source = choice_.drafters_.models[static_cast<size_t>(model)]->source(),
+                       .source = choice_.drafters_.models[offer_.model]->source(),
                        .proposers = bit});
     };
     const auto known = tree.find_child(end, token.token);
@@ -161,11 +162,15 @@ std::optional<ModelChoice::Offer> ModelChoice::best_offer(RequestPlan& request, 
     offer.gain = gain_of(offer, request, worth, worth.n_requests, kMostTokens);
     request.promises[model].gain += std::max(0.0, offer.gain);
     ++request.promises[model].n_steps;
-    if (worth.n_requests > 1 && acceptance_.n_known(model) < kKnownTokens) {
+    if (worth.n_requests > 1 && !is_known(model)) {
       // One request finds out for all.
       if (is_time_to_try(offer, request, worth)) return tried(std::move(offer), kFirstPause);
     } else if (offer.gain > 0 && may_read(offer, request, worth)) {
-      if (!best || offer.gain > best->gain) best = std::move(offer);
+      // Of models that both seem to pay the one that is not known yet shows what it is worth.
+      const auto precedence = [this](const Offer& of) {
+        return std::pair(!is_known(of.model), of.gain);
+      };
+      if (!best || precedence(offer) > precedence(*best)) best = std::move(offer);
     } else {
       refused.push_back(std::move(offer));
     }
@@ -226,8 +231,12 @@ double ModelChoice::gain_of(const Offer& offer, const RequestPlan& request, cons
   const DraftedBehind behind =
       is_begun ? behind_token(proposed.tree[end].probability) : DraftedBehind::kText;
   const double reached = is_begun ? request.chances[static_cast<size_t>(end)] : 1;
-  return value_of_drafting(acceptance_.outlook(offer.model, request.acceptance), behind, reached, texts,
-                           prices, n_most);
+  return value_of_drafting(acceptance_.outlook(offer.model, request.acceptance, offer.plan.agreement),
+                           behind, reached, texts, prices, n_most);
+}
+
+bool ModelChoice::is_known(size_t model) const {
+  return acceptance_.n_known(model) >= kKnownTokens;
 }
 
 bool ModelChoice::may_read(const Offer& offer, const RequestPlan& request,
@@ -235,7 +244,7 @@ bool ModelChoice::may_read(const Offer& offer, const RequestPlan& request,
   const RequestModelDrafter& drafter = *request.models[offer.model];
   const double seconds = drafter.seconds_to_read();
   if (seconds <= 0) return true;
-  if (acceptance_.n_known(offer.model) < kKnownTokens) {
+  if (!is_known(offer.model)) {
     return seconds <= kStake * drafter.n_expected() * worth.plain_seconds;
   }
   const auto& [promised, n_promises] = request.promises[offer.model];

@@ -2,8 +2,9 @@
 //
 // Drafts of a model cost passes, so they are decided on before they are made, and again after each
 // token: what the next few are likely to add to what texts propose there, against what drafting and
-// verifying them takes. While no model pays for a request, a short draft is made now and then, ever
-// more rarely, to see whether one would.
+// verifying them takes. Of several that seem to pay, those draft first that are not known yet. While no
+// model pays for a request, a short draft is made now and then, ever more rarely, to see whether one
+// would.
 //
 // A model with a cache of its own must read the text before it can draft. That is worth it where what
 // is left of the answer pays it back; and only a small part of the time is staked on a model of which
@@ -61,6 +62,7 @@ class ModelChoice {
   enum class Beside { kTexts, kNothing };
   double gain_of(const Offer& offer, const RequestPlan& request, const PassWorth& worth, int n_sharing,
                  int n_most, Beside beside = Beside::kTexts) const;
+  bool is_known(size_t model) const;
   bool may_read(const Offer& offer, const RequestPlan& request, const PassWorth& worth) const;
   // Counts the refusal.
   bool is_time_to_try(const Offer& offer, const RequestPlan& request, const PassWorth& worth);

@@ -130,6 +130,33 @@ TEST_F(ModelChoiceTest, ItIsNotReadForTheLastFewTokens) {
   EXPECT_FALSE(plan(*planning, *request).empty());
 }
 
+// That one model pays does not keep another from showing that it pays more, or less.
+TEST_F(ModelChoiceTest, EveryModelThatMayPayIsGivenAChance) {
+  DrafterSet drafters;
+  const ChainOptions chain{.tokens = 12, .threshold = 0};
+  drafters.models.push_back(std::make_unique<DraftModelDrafter>(chain, draft_));
+  LayerSet few = LayerSet::none(model_->config().n_layers);
+  for (const int block : {0, 1, 2 * test::kPlantedLayers - 1}) few.set(BlockId{block}, true);
+  drafters.models.push_back(std::make_unique<LayerSkippingDrafter>(chain, *executor_, costs_,
+                                                                   std::make_unique<FixedLayers>(few)));
+  CostPlanner planning(std::move(drafters), costs_);
+  const auto request = planning.begin(short_text_);
+  std::array<int, 2> n_early{}, n_late{};
+  for (int i = 0; i < 60; ++i) {
+    plan(planning, *request);
+    std::vector<TokenId> tokens = spine_of(*request);
+    const size_t model = request->proposed.model;
+    if (!tokens.empty()) ++(i < 30 ? n_early : n_late)[model];
+    // What the draft model says is right.
+    if (tokens.empty() || model == 1) tokens = {TokenId{299}};
+    planning.append(*request, tokens);
+  }
+  EXPECT_GT(n_early[0], 0);
+  EXPECT_GT(n_early[1], 0);
+  EXPECT_GT(n_late[0], 20);
+  EXPECT_LT(n_late[1], 5);
+}
+
 // With many at once, reading all their texts for a model that turns out to be no good is dear.
 TEST_F(ModelChoiceTest, OneRequestFindsOutForAllWhatAModelIsWorth) {
   const auto planning = planner();
