@@ -103,6 +103,10 @@ TEST(HiddenStates, OtherNormsAndMlpsEqualAPlainForwardPass) {
   }
 }
 
+TEST(HiddenStates, ParallelBlocksEqualAPlainForwardPass) {
+  for (const char* name : {"tiny-command-r", "tiny-cohere2"}) expect_equals_plain(name);
+}
+
 TEST(HiddenStates, OnlyTheRowsAndBoundariesAskedFor) {
   const F32Copy copy("tiny-qwen3");
   const auto tokens = random_tokens(*copy.model, 12, 9);

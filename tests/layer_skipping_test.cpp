@@ -36,7 +36,7 @@ TEST(LayerSkipping, EqualsLibllamaWithZeroedProjections) {
         "tiny-glm4",       "tiny-phi",           "tiny-smollm3",      "tiny-olmo2",    "tiny-olmo3",
         "tiny-exaone4",    "tiny-hunyuan",       "tiny-mistral3",     "tiny-stablelm", "tiny-olmo",
         "tiny-starcoder2", "tiny-nemotron",      "tiny-mixtral-q4_0", "tiny-qwen2moe", "tiny-granitemoe",
-        "tiny-gpt-oss"}) {
+        "tiny-gpt-oss",    "tiny-cohere2"}) {
     const auto model = load_model(model_file(name));
     const auto executor = make_executor(model);
     const int n_layers = model->config().n_layers;

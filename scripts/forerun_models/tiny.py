@@ -25,7 +25,8 @@ LOGIT_SPREAD = 2.5  # standard deviation of the logits
 _HEAD_NORMS = ("qwen3", "qwen3moe", "qwen3vl", "gemma3", "olmo2", "olmoe", "exaone4", "hunyuan-dense", "maincoder")
 _ONLY_POST_NORMS = ("olmo2", "exaone4")
 _POST_NORMS = ("gemma2", "gemma3", "glm4", *_ONLY_POST_NORMS)
-_NORMS_OF_MEANS = ("starcoder2", "codeshell", "jais2", "nemotron", "stablelm", "orion", "olmo")
+_PARALLEL_BLOCKS = ("command-r", "cohere2")
+_NORMS_OF_MEANS = ("starcoder2", "codeshell", "jais2", "nemotron", "stablelm", "orion", "olmo", *_PARALLEL_BLOCKS)
 _NO_GATES = ("starcoder2", "codeshell", "jais2", "nemotron", "arcee")
 
 
@@ -99,6 +100,8 @@ def _write_keys(writer: gguf.GGUFWriter, spec: TinySpec) -> None:
             writer.add_attention_scale(scores)
         writer.add_residual_scale(blocks)
         writer.add_logit_scale(logits)
+    if spec.logit_scale:
+        writer.add_logit_scale(spec.logit_scale)
     if spec.temperature:
         writer.add_float32(f"{spec.arch}.attention.temperature_scale", spec.temperature)
     if spec.experts:
@@ -186,7 +189,7 @@ def _tensors(spec: TinySpec):
             yield draw.norm(f"{layer}.attn_k_norm.weight", kv_size if of_all else spec.head_size)
         if spec.arch in _POST_NORMS:
             yield from _norm(draw, spec, f"{layer}.post_attention_norm")
-        if spec.arch not in _ONLY_POST_NORMS:
+        if spec.arch not in (*_ONLY_POST_NORMS, *_PARALLEL_BLOCKS):
             mlp_norm = "post_attention_norm" if spec.arch in ("seed_oss", "glm4moe", "gpt-oss") else "ffn_norm"
             yield from _norm(draw, spec, f"{layer}.{mlp_norm}")
         if spec.experts and i >= spec.experts.n_dense_layers:
@@ -206,7 +209,7 @@ def _norm(draw: "Drawer", spec: TinySpec, name: str, mean: float = 1.0):
     if spec.arch == "olmo":
         return
     yield draw.norm(f"{name}.weight", spec.width, mean)
-    if spec.arch in _NORMS_OF_MEANS:
+    if spec.arch in _NORMS_OF_MEANS and spec.arch not in _PARALLEL_BLOCKS:
         yield draw.bias(f"{name}.bias", spec.width)
 
 

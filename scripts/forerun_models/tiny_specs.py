@@ -68,6 +68,7 @@ class TinySpec:
     rope_dims: int | None = None  # of a head, that rotate; None: all
     # Granite's, of embeddings, scores, blocks and logits
     scales: tuple[float, float | None, float, float] | None = None
+    logit_scale: float | None = None  # where it is the only one
     temperature: float | None = None  # of queries, by their position
     experts: Experts | None = None
     separate_biases: bool = False  # beside a fused matrix, as some older files have
@@ -220,6 +221,8 @@ def _other_norms() -> list[TinySpec]:
         replace(small, name="tiny-stablelm", arch="stablelm", rope_dims=8, qkv_bias=True),
         replace(small, name="tiny-orion", arch="orion"),
         replace(small, name="tiny-olmo", arch="olmo", tied=True),
+        replace(small, name="tiny-command-r", arch="command-r", tied=True, logit_scale=0.0625),
+        replace(small, name="tiny-cohere2", arch="cohere2", tied=True, logit_scale=0.25, window=16),
     ]  # fmt: skip
 
 

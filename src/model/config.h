@@ -99,10 +99,11 @@ struct ModelConfig {
 
   // What differs between architectures; the defaults are Llama's.
   Activation activation = Activation::kSilu;
-  bool has_gates = true;        // whether MLPs have one
-  bool has_block_norms = true;  // whether what blocks read is normed
-  bool has_post_norms = false;  // whether what they contribute is
-  bool has_head_norms = false;  // whether queries and keys are
+  bool has_gates = true;             // whether MLPs have one
+  bool has_block_norms = true;       // whether what blocks read is normed
+  bool has_post_norms = false;       // whether what they contribute is
+  bool has_parallel_blocks = false;  // whether the MLP of a layer reads what its attention does
+  bool has_head_norms = false;       // whether queries and keys are
   NormKind norm_kind = NormKind::kRms;
   bool has_norm_weights = true;
   HeadNorms head_norms = HeadNorms::kEach;

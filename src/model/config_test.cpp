@@ -281,6 +281,17 @@ TEST(Config, Olmo3RotatesInWindowsWithoutYarn) {
   EXPECT_FALSE(config.is_windowed(0));
 }
 
+TEST(Config, Cohere2RotatesWhereItsWindowsAre) {
+  auto builder = tiny_model({.architecture = "cohere2", .n_layers = 5});
+  const ModelConfig config = read(builder.set("cohere2.logit_scale", 0.25f));
+  EXPECT_TRUE(config.has_parallel_blocks);
+  EXPECT_EQ(config.norm_kind, NormKind::kLayer);
+  EXPECT_EQ(config.logit_scale, 0.25f);
+  EXPECT_EQ(config.layer_is_windowed, (std::vector<bool>{true, true, true, false, true}));
+  EXPECT_EQ(config.layer_rotates, config.layer_is_windowed);
+  EXPECT_EQ(read(tiny_model({.architecture = "command-r"})).logit_scale, 1.0f) << "none";
+}
+
 TEST(Config, Exaone4HasWindowsInTheLargeModel) {
   auto builder = tiny_model({.architecture = "exaone4", .n_layers = 64});
   const ModelConfig config = read(builder);

@@ -84,7 +84,7 @@ bool has_common_blocks(const ModelConfig& config) {
          config.has_gates &&
          (config.activation == Activation::kSilu || config.activation == Activation::kGelu) &&
          config.head_norms == HeadNorms::kEach && config.temperature_scale == 0.0f &&
-         !config.has_sinks && config.experts.n_all == 0;
+         !config.has_sinks && !config.has_parallel_blocks && config.experts.n_all == 0;
 }
 
 }  // namespace

@@ -164,8 +164,16 @@ void PassGraph::build(const PassContext& pass) {
     owned = std::make_unique<GgmlGraphBuilder>(parts, pass.use_flash_attention);
   }
   GraphBuilder& builder = *owned;
-  const auto select = [&](ggml_tensor* states, ggml_tensor* rows) {
-    return rows == nullptr ? states : builder.copy_rows(states, rows);
+  // Rows on their way through the blocks; where blocks are parallel, also as they entered the layer.
+  struct Stream {
+    ggml_tensor* states = nullptr;
+    ggml_tensor* entered = nullptr;
+  };
+  const auto select = [&](Stream stream, ggml_tensor* rows) {
+    if (rows == nullptr) return stream;
+    stream.states = builder.copy_rows(stream.states, rows);
+    if (stream.entered != nullptr) stream.entered = builder.copy_rows(stream.entered, rows);
+    return stream;
   };
   // A copy even where all rows are wanted, since the stream's own memory is reused.
   const auto keep_hidden = [&](int boundary, ggml_tensor* states, ggml_tensor* rows) {
@@ -177,11 +185,13 @@ void PassGraph::build(const PassContext& pass) {
       hidden_.push_back(kept);
     }
   };
-  const auto run = [&](int b, ggml_tensor* states) {
-    if (!shape_.layers.runs(BlockId{b})) return states;
+  const auto run = [&](int b, Stream& stream) {
     const Architecture& architecture = model.architecture();
-    return b % 2 == 0 ? architecture.attention(builder, b / 2, states)
-                      : architecture.mlp(builder, b / 2, states);
+    const bool is_attention = b % 2 == 0, runs = shape_.layers.runs(BlockId{b});
+    if (is_attention && model.config().has_parallel_blocks) stream.entered = stream.states;
+    if (!runs) return;
+    stream.states = is_attention ? architecture.attention(builder, b / 2, stream.states)
+                                 : architecture.mlp(builder, b / 2, stream.states, stream.entered);
   };
 
   // Behind the last attention block rows no longer look at each other, so only those go on
@@ -190,23 +200,26 @@ void PassGraph::build(const PassContext& pass) {
   // rows.
   const int n_blocks = shape_.layers.n_blocks();
   const int last = last_attention(shape_.layers);
-  ggml_tensor* states = inputs_.states;
+  Stream all{.states = inputs_.states};
   for (int b = 0; b <= last; ++b) {
-    keep_hidden(b, states, inputs_.hidden_rows);
-    states = run(b, states);
+    keep_hidden(b, all.states, inputs_.hidden_rows);
+    run(b, all);
   }
   const bool apart = has_two_streams(shape_);
-  ggml_tensor* hidden_states = apart ? select(states, inputs_.hidden_rows) : nullptr;
-  if (shape_.n_logits == 0) builder.expand(states);  // its keys and values are wanted at least
-  states = shape_.n_logits > 0 ? select(states, inputs_.logit_rows) : nullptr;
+  Stream hidden = apart ? select(all, inputs_.hidden_rows) : Stream{};
+  if (shape_.n_logits == 0) builder.expand(all.states);  // its keys and values are wanted at least
+  Stream wanted = shape_.n_logits > 0 ? select(all, inputs_.logit_rows) : Stream{};
+  const auto keep = [&](int boundary) {
+    keep_hidden(boundary, apart ? hidden.states : wanted.states, apart ? nullptr : inputs_.hidden_rows);
+  };
   for (int b = last + 1; b < n_blocks; ++b) {
-    keep_hidden(b, apart ? hidden_states : states, apart ? nullptr : inputs_.hidden_rows);
-    if (apart) hidden_states = run(b, hidden_states);
-    if (states != nullptr) states = run(b, states);
+    keep(b);
+    if (apart) run(b, hidden);
+    if (wanted.states != nullptr) run(b, wanted);
   }
-  keep_hidden(n_blocks, apart ? hidden_states : states, apart ? nullptr : inputs_.hidden_rows);
+  keep(n_blocks);
   if (shape_.n_logits > 0) {
-    logits_ = builder.head(states);
+    logits_ = builder.head(wanted.states);
     ggml_set_output(logits_);
     builder.expand(logits_);
   }

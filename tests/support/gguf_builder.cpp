@@ -64,9 +64,10 @@ bool is_any_of(const std::string& name, std::initializer_list<const char*> names
 // What the blocks of an architecture have.
 struct Blocks {
   explicit Blocks(const std::string& name)
-      : norms_means(is_any_of(
-            name, {"starcoder2", "codeshell", "jais2", "nemotron", "orion", "stablelm", "olmo"})),
+      : norms_means(is_any_of(name, {"starcoder2", "codeshell", "jais2", "nemotron", "orion", "stablelm",
+                                     "olmo", "command-r", "cohere2"})),
         norm_weights(name != "olmo"),
+        parallel(is_any_of(name, {"command-r", "cohere2"})),
         pre_norms(!is_any_of(name, {"olmo2", "exaone4"})),
         post_norms(!pre_norms || is_any_of(name, {"gemma2", "gemma3", "glm4"})),
         gates(!is_any_of(name, {"starcoder2", "codeshell", "jais2", "nemotron", "arcee"})),
@@ -76,6 +77,7 @@ struct Blocks {
 
   bool norms_means;
   bool norm_weights;
+  bool parallel;
   bool pre_norms;
   bool post_norms;
   bool gates;
@@ -140,7 +142,7 @@ void set_hyperparameters(GgufBuilder& builder, const TinyModelSpec& spec) {
     set("attention.sliding_window", 4);
     set("attention.sliding_window_pattern", 2);
   }
-  if (is_any_of(spec.architecture, {"olmo2", "gpt-oss"})) set("attention.sliding_window", 4);
+  if (is_any_of(spec.architecture, {"olmo2", "gpt-oss", "cohere2"})) set("attention.sliding_window", 4);
   if (spec.architecture == "hunyuan-dense") builder.set(arch + "rope.scaling.alpha", 100.0f);
   if (spec.architecture == "mistral3") builder.set(arch + "attention.temperature_scale", 0.1f);
   if (spec.architecture == "minicpm") {
@@ -225,7 +227,8 @@ GgufBuilder tiny_model(const TinyModelSpec& spec) {
   const Blocks blocks(spec.architecture);
   const auto norm = [&](const std::string& name) {
     if (blocks.norm_weights) random.norm(name + ".weight", spec.n_embd);
-    if (blocks.norm_weights && blocks.norms_means) random.bias(name + ".bias", spec.n_embd);
+    if (blocks.norm_weights && blocks.norms_means && !blocks.parallel)
+      random.bias(name + ".bias", spec.n_embd);
   };
   random.embedding("token_embd.weight", spec.n_embd, spec.n_vocab);
   for (int layer = 0; layer < spec.n_layers; ++layer) {
@@ -251,7 +254,7 @@ GgufBuilder tiny_model(const TinyModelSpec& spec) {
     }
     const bool has_other_name = is_any_of(spec.architecture, {"seed_oss", "glm4moe", "gpt-oss"});
     if (blocks.post_norms || has_other_name) norm(prefix + "post_attention_norm");
-    if (blocks.pre_norms && !has_other_name) norm(prefix + "ffn_norm");
+    if (blocks.pre_norms && !blocks.parallel && !has_other_name) norm(prefix + "ffn_norm");
     if (is_mixture(spec)) {
       add_experts(random, spec, prefix);
     } else {

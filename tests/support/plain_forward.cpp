@@ -41,9 +41,14 @@ class PlainModel {
     for (int layer = 0; layer < config_.n_layers; ++layer) {
       const std::string prefix = "blk." + std::to_string(layer) + ".";
       keep();
+      const auto entered = rows;
       attention(layer, prefix, rows);
       keep();
-      mlp(prefix, rows);
+      if (is_cohere()) {
+        mlp(prefix, "attn_norm", entered, rows);
+      } else {
+        mlp(prefix, "ffn_norm", rows, rows);
+      }
     }
     keep();
     for (const Vector& row : rows) {
@@ -54,6 +59,9 @@ class PlainModel {
   }
 
  private:
+  bool is_cohere() const {
+    return config_.architecture == "command-r" || config_.architecture == "cohere2";
+  }
   bool has(const std::string& name) const { return model_.file().find_tensor(name) != nullptr; }
 
   Vector tensor(const std::string& name) const {
@@ -152,6 +160,7 @@ class PlainModel {
   }
 
   void rotate(std::span<float> heads, int layer, int position) const {
+    if (config_.architecture == "cohere2" && layer % 4 == 3) return;
     const RopeConfig& rope = config_.rope_of(layer);
     const auto dim = static_cast<size_t>(config_.head_dim);
     const auto half = static_cast<size_t>(rope.n_dims) / 2;
@@ -247,12 +256,13 @@ class PlainModel {
     return name == "gemma3" || name == "starcoder2" ? gelu(x) : silu(x);
   }
 
-  void mlp(const std::string& prefix, std::vector<Vector>& rows) const {
-    const auto x = normed(rows, prefix + "ffn_norm");
+  void mlp(const std::string& prefix, const std::string& norm, const std::vector<Vector>& read,
+           std::vector<Vector>& rows) const {
+    const auto x = normed(read, prefix + norm);
     std::vector<Vector> up = linear(prefix + "ffn_up", x);
     const bool has_gate = has(prefix + "ffn_gate.weight");
     const std::vector<Vector> gate = has_gate ? linear(prefix + "ffn_gate", x) : up;
-    for (size_t row = 0; row < rows.size(); ++row) {
+    for (size_t row = 0; row < read.size(); ++row) {
       for (size_t i = 0; i < gate[row].size(); ++i) {
         const float opened = activation(gate[row][i]);
         up[row][i] = has_gate ? opened * up[row][i] : opened;
@@ -272,6 +282,11 @@ class PlainModel {
     const auto x = normed({row}, "output_norm");
     const std::string weight = has("output.weight") ? "output.weight" : "token_embd.weight";
     Vector logits = linear(weight, "output.bias", x).front();
+    if (is_cohere()) {
+      const std::string key = config_.architecture + ".logit_scale";
+      const double scale = model_.file().metadata().get_float(key).value();
+      for (float& logit : logits) logit = static_cast<float>(logit * scale);
+    }
     if (const float cap = config_.logit_softcap; cap > 0) {
       for (float& logit : logits) logit = cap * std::tanh(logit / cap);
     }

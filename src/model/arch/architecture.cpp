@@ -47,7 +47,7 @@ AttentionWeights declare_attention(WeightLoader& loader, const ModelConfig& conf
 MlpWeights declare_mlp(WeightLoader& loader, const ModelConfig& config, const std::string& prefix,
                        std::string_view norm) {
   MlpWeights mlp;
-  if (config.has_block_norms)
+  if (config.has_block_norms && !config.has_parallel_blocks)
     mlp.norm = declare_norm(loader, config, prefix + std::string(norm), config.n_embd);
   const std::string up = prefix + "ffn_up.weight";
   if (config.has_gates && !loader.has(prefix + "ffn_gate.weight") &&
@@ -105,8 +105,9 @@ std::span<const Architecture* const> architectures() {
         &hunyuan_architecture(), &maincoder_architecture(), &mistral3_architecture(),
         &arcee_architecture(),   &gpt_oss_architecture(),
     };
-    for (const auto& several : {llama_by_other_names(), layer_norm_architectures(),
-                                granite_architectures(), mixture_architectures()}) {
+    for (const auto& several :
+         {llama_by_other_names(), layer_norm_architectures(), cohere_architectures(),
+          granite_architectures(), mixture_architectures()}) {
       found.insert(found.end(), several.begin(), several.end());
     }
     return found;
@@ -127,10 +128,12 @@ ggml_tensor* Architecture::attention(GraphBuilder& graph, int layer, ggml_tensor
   return graph.contribute(weights.out, attended, weights.post_norm, states);
 }
 
-ggml_tensor* Architecture::mlp(GraphBuilder& graph, int layer, ggml_tensor* states) const {
+ggml_tensor* Architecture::mlp(GraphBuilder& graph, int layer, ggml_tensor* states,
+                               ggml_tensor* entered) const {
   const MlpWeights& weights = graph.layer(layer).mlp;
   if (weights.experts) return graph.mixture(weights, states);
-  return graph.contribute(weights.down, graph.gated(weights, states), weights.post_norm, states);
+  ggml_tensor* read = graph.config().has_parallel_blocks ? entered : states;
+  return graph.contribute(weights.down, graph.gated(weights, read), weights.post_norm, states);
 }
 
 void require_text_sections(const GgufMetadata& metadata, std::string_view architecture) {
@@ -178,6 +181,7 @@ LayerWeights Architecture::declare_layer(WeightLoader& loader, const ModelConfig
                        .mlp = config.has_experts(layer)
                                   ? declare_mixture(loader, config, prefix, mlp_norm())
                                   : declare_mlp(loader, config, prefix, mlp_norm())};
+  if (config.has_parallel_blocks) weights.mlp.norm = weights.attention.norm;
   if (config.has_head_norms) declare_head_norms(loader, config, layer, weights.attention);
   if (config.has_post_norms) declare_post_norms(loader, config, prefix, weights);
   return weights;

@@ -37,9 +37,11 @@ class Architecture {
   // One residual block: states [n_embd, n_rows] in, the same with the block's
   // contribution added out. What is here serves every family of pre-norm blocks
   // with rotary attention and a gated MLP; parts that a layer's weights do not have
-  // (norms of queries and keys, norms after a block) are left out.
+  // (norms of queries and keys, norms after a block) are left out. An MLP reads the states, or, where
+  // blocks are parallel, those that entered the layer.
   virtual ggml_tensor* attention(GraphBuilder& graph, int layer, ggml_tensor* states) const;
-  virtual ggml_tensor* mlp(GraphBuilder& graph, int layer, ggml_tensor* states) const;
+  virtual ggml_tensor* mlp(GraphBuilder& graph, int layer, ggml_tensor* states,
+                           ggml_tensor* entered) const;
 
  protected:
   // What files call the norm before an MLP.
