@@ -1,4 +1,6 @@
 // Mixtures of experts of ggml's own operations.
+#include <cmath>
+
 #include "core/check.h"
 #include "model/ggml_graph_builder.h"
 
