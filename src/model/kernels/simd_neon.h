@@ -240,7 +240,8 @@ inline Bytes five_bits(Bytes low, Bytes fifth) {
 template <int kStep>
 inline uint8x16_t six_bits(uint8x16_t low, uint8x16_t high) {
   // (In clang's header these are macros, to which arguments of templates are arguments of theirs.)
-  const uint8x16_t upper = bits < kStep < 2 ? 2 * kStep : 2 * kStep - 6, 0xFF > (high);
+  constexpr int kShift = kStep < 2 ? 2 * kStep : 2 * kStep - 6;
+  const uint8x16_t upper = bits<kShift, 0xFF>(high);
   if constexpr (kStep < 2) {
     return vsliq_n_u8(vshlq_n_u8(low, 2), upper, 6);
   } else {
