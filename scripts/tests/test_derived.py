@@ -60,7 +60,7 @@ class TestTiny(FolderTest):
         others = (
             "gemma gemma2 phi3 granite glm4 smollm3 exaone ernie4_5 internlm2 seed_oss chatglm xverse pangu-embedded "
             "qwen2vl qwen3vl minicpm mistral3 olmo2 exaone4 hunyuan-dense maincoder stablelm orion olmo starcoder2 "
-            "codeshell jais2 nemotron arcee"
+            "codeshell jais2 nemotron arcee command-r cohere2"
         ).split()
         mixtures = {"qwen2moe", "qwen3moe", "olmoe", "granitemoe", "ernie4_5-moe", "glm4moe", "gpt-oss"}
         self.assertEqual({s.arch for s in specs}, {"llama", "qwen2", "qwen3", "gemma3", *others, *mixtures})

@@ -24,6 +24,8 @@ def succeed(*command) -> str:
 def shown(library: Path) -> list[tuple[str, str]]:
     """What a shared library defines for others: nm's letter and the name in C++."""
     lines = succeed("nm", "-D", "-C", "--defined-only", library).splitlines()
+    # Clang cannot hide what chooses among the versions of a function for several instruction sets.
+    lines = [line for line in lines if not line.endswith("[clone .resolver]")]
     return [(letter, name) for _, letter, name in (line.split(" ", 2) for line in lines)]
 
 
