@@ -69,7 +69,7 @@ TEST_F(LayerSearchTest, TheCacheIsAsBefore) {
 }
 
 TEST_F(LayerSearchTest, FindsWhatIsPlanted) {
-  ExpectedSpeed objective(executor_, costs_, texts(3, 64));
+  ExpectedSpeed objective(executor_, costs_, texts(6, 64));
   const double planted = objective.speedup(test::without_planted());
   for (const char* method : {"neighbour", "knapspec"}) {
     LayerSearchProgress last;

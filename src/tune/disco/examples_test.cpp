@@ -63,7 +63,7 @@ TEST(ChanceTaken, IsHowOftenDraftsAreTaken) {
   std::mt19937 random(1);
   constexpr int kVocab = 6;
   constexpr int kDrafts = 20'000;
-  for (int round = 0; round < 4; ++round) {
+  for (int round = 0; round < 12; ++round) {
     const std::vector<float> draft = random_logits(random, kVocab);
     const std::vector<float> target = random_logits(random, kVocab);
     const Sampler sampler(plain_sampling(1), kVocab);
