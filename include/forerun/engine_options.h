@@ -5,6 +5,7 @@
 #include <forerun/speculation_options.h>
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -27,11 +28,12 @@ struct EngineOptions {
   // 0: as long as it takes.
   int prompt_wait_ms = 0;
   std::string kv_type = "f16";  // of cached keys and values: "f16", "f32", "q8_0"
-  // On a GPU: the text with speculation is exactly the text without. Its kernels round
-  // differently with another number of rows, so this fills every small pass up to a fixed
-  // number and drafts chains instead of trees; docs/speculation.md has the price. For one
-  // request at a time. On a CPU texts are always the same.
-  bool exact = false;
+  // The text with speculation is exactly the text without, which it always is on CPUs and where our
+  // kernels compute on GPUs. Others round differently with another number of rows. ggml's on GPUs: every
+  // small pass is filled up to a fixed number and drafts are chains, for one request at a time;
+  // docs/speculation.md has the price. libllama: nothing is drafted. Not set: yes on GPUs that ggml's
+  // kernels serve, for one request at a time, and else no.
+  std::optional<bool> exact = {};
   SpeculationOptions speculation = {};
   // Gets what is being done ("loading", "reading the prompt") and its share that is done. May be
   // empty. What it throws ends what is being done: making the engine, generate().

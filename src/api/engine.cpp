@@ -111,14 +111,19 @@ ModelFacts facts_of(const Model& model) {
           .pooling = pooling_of(model)};
 }
 
+// Of the kernels that ggml has for GPUs, whose bits depend on the number of rows.
+bool computes_on_ggmls(const Model& model) {
+  return model.kernels_name().empty() && model.has_blocks();
+}
+
 int min_rows_of(const EngineOptions& options, const Model& model) {
-  if (!options.exact || !model.kernels_name().empty() || !model.has_blocks()) return 1;
+  if (!computes_on_ggmls(model) || !options.exact.value_or(options.n_parallel == 1)) return 1;
   check(options.n_parallel == 1, "exact text on a GPU is for one request at a time");
   return kExactRows;
 }
 
 // What a user should know before the first answer; "": nothing.
-std::string notice_of(const Model& model) {
+std::string notice_of(const EngineOptions& options, const Model& model) {
   const Placement& placement = model.placement();
   std::string notice;
   if (placement.leaves_device) notice = "no layer goes to the GPU: the model is computed on the CPU";
@@ -128,6 +133,13 @@ std::string notice_of(const Model& model) {
         "{}the weights ({:.1f} GB) exceed the memory that is free: they are read from "
         "the file again and again, which takes long",
         notice.empty() ? "" : "; ", static_cast<double>(model.file().n_bytes()) / 1e9);
+  }
+  if (computes_on_ggmls(model) && min_rows_of(options, model) == 1) {
+    notice += fmt::format(
+        "{}this GPU has no kernels of forerun's for the model: a draft{} may tip the balance between "
+        "tokens "
+        "that are equally likely",
+        notice.empty() ? "" : "; ", options.n_parallel > 1 ? ", or what others ask," : "");
   }
   if (model.has_blocks()) return notice;
   return fmt::format(
@@ -161,7 +173,7 @@ class Engine::Impl {
                                        .type = kv_type_named(options.kv_type)},
                                 .max_rows = options.max_rows,
                                 .min_rows = min_rows_of(options, *loaded.model),
-                                .is_exact = options.exact}),
+                                .is_exact = options.exact.value_or(false)}),
         costs(known_costs(executor)),
         progress(options.progress),
         warn(never_throwing(options.warn)),
@@ -173,7 +185,8 @@ class Engine::Impl {
                       .warn = warn}),
         stepper(executor, loaded.vocabulary, stepper_options(options, n_context, warn), &costs) {
     add_speculation(options.speculation);
-    if (const std::string notice = notice_of(*loaded.model); warn && !notice.empty()) warn(notice);
+    if (const std::string notice = notice_of(options, *loaded.model); warn && !notice.empty())
+      warn(notice);
   }
   ~Impl() { keep_costs(executor, costs); }
 

@@ -65,7 +65,8 @@ Speculator::Speculator(const SpeculationOptions& options, const Resources& resou
   DrafterSet drafters = make_drafters(options.method, choice.method_options, draft_resources);
   if (resources.executor.min_rows() > 1 && drafters.needs_trees()) {
     fail(ErrorCode::kInvalidArgument,
-         "exact text on a GPU leaves no room for the trees of {}: choose another method",
+         "exact text on this GPU leaves no room for the trees of {}: choose another method, or "
+         "--no-exact",
          options.method);
   }
   TreeSize size = tree_size(choice.tree, resources);

@@ -72,8 +72,10 @@ void add_context_options(CLI::App& command, ModelOptions& options) {
       ->check(CLI::Range(1, kMaxContext));
   command.add_option("--kv-type", options.kv_type, "Type of cached keys and values: f16, f32, q8_0")
       ->capture_default_str();
-  command.add_flag("--exact", options.exact,
-                   "On a GPU: exactly the text without speculation, at a price (on a CPU it always is)");
+  command.add_flag(
+      "--exact,!--no-exact", options.exact,
+      "Exactly the text without speculation where kernels other than forerun's compute: default "
+      "on GPUs, for one request at a time; through libllama nothing is drafted then");
 }
 
 void add_placement_options(CLI::App& command, PlacementOptions& options) {

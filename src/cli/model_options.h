@@ -4,6 +4,7 @@
 #include <forerun/engine.h>
 
 #include <CLI/CLI.hpp>
+#include <optional>
 #include <string>
 
 #include "cli/hub_model.h"
@@ -19,7 +20,7 @@ struct ModelOptions {
   DeviceOptions device;
   int n_context = 0;  // 0: the engine's default
   std::string kv_type = "f16";
-  bool exact = false;
+  std::optional<bool> exact;
   PlacementOptions placement;
 
   // As the user named it.

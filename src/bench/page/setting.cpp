@@ -103,7 +103,8 @@ std::string repeat_command(const Json& json, const SpecBenchResult& result) {
   if (!json.value("pinned", true)) command.flag("--no-pin");
   command.add("--ctx-size", setting(json, "context"));
   command.add("--kv-type", setting(json, "kv_type"));
-  if (json.value("exact", false)) command.flag("--exact");
+  if (const Json exact = json.value("exact", Json()); exact.is_boolean())
+    command.flag(exact.get<bool>() ? "--exact" : "--no-exact");
   command.add("--accept", setting(json, "accept"));
   command.add("--tree", setting(json, "tree"));
   command.add_all("--datastore", json.value("datastores", Json::array()));

@@ -121,7 +121,7 @@ Json setting_json(const SpecBenchOptions& options, const SpecBenchResult& result
             {"cpus", std::thread::hardware_concurrency()},
             {"context", result.n_context},
             {"kv_type", options.engine.kv_type},
-            {"exact", options.engine.exact},
+            {"exact", options.engine.exact ? Json(*options.engine.exact) : Json()},
             {"batch", options.batch},
             {"max_tokens", options.generation.max_tokens},
             {"stop", options.generation.stop},
