@@ -40,7 +40,7 @@ CostPlanner::CostPlanner(DrafterSet given, const PassCosts& costs, TreeSize larg
       largest_(std::move(largest)),
       share_out_(std::move(share_out)),
       now_(std::move(now)),
-      models_(drafters(), costs, acceptance_) {
+      models_(drafters(), costs, acceptance_, now_) {
   // The last bit is that of what callers expect.
   CHECK(drafters().texts.size() < kMaxTextDrafters && drafters().models.size() <= kMaxModelDrafters);
 }

@@ -108,8 +108,12 @@ class ModelChoice::ChainRule final : public RequestStoppingRule {
 };
 
 ModelChoice::ModelChoice(const DrafterSet& drafters, const PassCosts& costs,
-                         const AcceptanceModel& acceptance)
-    : drafters_(drafters), costs_(costs), acceptance_(acceptance), trials_(drafters.models.size()) {}
+                         const AcceptanceModel& acceptance, const std::function<double()>& now)
+    : drafters_(drafters),
+      costs_(costs),
+      acceptance_(acceptance),
+      now_(now),
+      trials_(drafters.models.size()) {}
 
 ModelChoice::~ModelChoice() = default;
 
@@ -123,6 +127,7 @@ void ModelChoice::draft(std::span<const PlanJob> jobs, const PassWorth& worth) {
   }
   withdraw(jobs, offers, worth);
   std::vector<std::vector<ModelDraftJob>> wanted(drafters_.models.size());
+  std::vector<size_t> n_trials(drafters_.models.size());
   for (size_t i = 0; i < jobs.size(); ++i) {
     const PlanJob& job = jobs[i];
     RequestPlan& request = *job.request;
@@ -132,6 +137,7 @@ void ModelChoice::draft(std::span<const PlanJob> jobs, const PassWorth& worth) {
     DraftLimits limits = job.limits;
     if (offer->is_trial) {
       limits.max_depth = std::min(limits.max_depth, kTryTokens);
+      ++n_trials[offer->model];
     } else {
       trials_[offer->model] = {};
     }
@@ -147,8 +153,18 @@ void ModelChoice::draft(std::span<const PlanJob> jobs, const PassWorth& worth) {
                                     .hint_chances = request.hint_chances});
   }
   for (size_t model = 0; model < wanted.size(); ++model) {
-    if (!wanted[model].empty()) drafters_.models[model]->draft(wanted[model]);
+    if (!wanted[model].empty()) draft_with(model, wanted[model], n_trials[model]);
   }
+}
+
+void ModelChoice::draft_with(size_t model, std::span<const ModelDraftJob> jobs, size_t n_trials) {
+  const double begin = now_();
+  drafters_.models[model]->draft(jobs);
+  if (n_trials == 0) return;
+  const double of_trials =
+      (now_() - begin) * static_cast<double>(n_trials) / static_cast<double>(jobs.size());
+  Trials& trials = trials_[model];
+  trials.saved_seconds = std::min(0.0, trials.saved_seconds - of_trials);
 }
 
 std::optional<ModelChoice::Offer> ModelChoice::best_offer(RequestPlan& request, const PassWorth& worth) {
@@ -159,13 +175,15 @@ std::optional<ModelChoice::Offer> ModelChoice::best_offer(RequestPlan& request, 
     auto plan = request.models[model]->plan();
     if (!plan) continue;
     Offer offer{.model = model, .plan = std::move(*plan)};
-    offer.gain = gain_of(offer, request, worth, worth.n_requests, kMostTokens);
-    request.promises[model].gain += std::max(0.0, offer.gain);
-    ++request.promises[model].n_steps;
     if (worth.n_requests > 1 && !is_known(model)) {
       // One request finds out for all.
       if (is_time_to_try(offer, request, worth)) return tried(std::move(offer), kFirstPause);
-    } else if (offer.gain > 0 && may_read(offer, request, worth)) {
+      continue;
+    }
+    offer.gain = gain_of(offer, request, worth, worth.n_requests, kMostTokens);
+    request.promises[model].gain += std::max(0.0, offer.gain);
+    ++request.promises[model].n_steps;
+    if (offer.gain > 0 && may_read(offer, request, worth)) {
       // Of models that both seem to pay the one that is not known yet shows what it is worth.
       const auto precedence = [this](const Offer& of) {
         return std::pair(!is_known(of.model), of.gain);
@@ -257,16 +275,18 @@ bool ModelChoice::is_time_to_try(const Offer& offer, const RequestPlan& request,
                                  const PassWorth& worth) {
   Trials& trials = trials_[offer.model];
   if (trials.pause == 0) trials.pause = kFirstPause;
-  trials.refused_seconds += worth.plain_seconds / worth.n_requests;
+  const double stake = worth.n_requests > 1 ? kSharedStake : kStake;
+  trials.saved_seconds += stake * worth.plain_seconds / worth.n_requests;
   const double seconds =
       request.models[offer.model]->seconds_to_read() +
       kTryTokens * drafters_.models[offer.model]->token_seconds(offer.plan, request.n_context(), 1);
-  const double stake = worth.n_requests > 1 ? kSharedStake : kStake;
-  return ++trials.n_refusals > trials.pause && seconds <= stake * trials.refused_seconds;
+  return ++trials.n_refusals > trials.pause && seconds <= trials.saved_seconds;
 }
 
 ModelChoice::Offer ModelChoice::tried(Offer offer, int pause) {
-  trials_[offer.model] = {.n_refusals = 0, .refused_seconds = 0, .pause = pause};
+  Trials& trials = trials_[offer.model];
+  trials.n_refusals = 0;
+  trials.pause = pause;
   offer.is_trial = true;
   return offer;
 }

@@ -8,12 +8,14 @@
 //
 // A model with a cache of its own must read the text before it can draft. That is worth it where what
 // is left of the answer pays it back; and only a small part of the time is staked on a model of which
-// nothing is known.
+// nothing is known. What a trial takes beyond its stake is saved up again before the next.
 //
 // Not thread-safe.
 #pragma once
 
+#include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -33,8 +35,9 @@ struct PassWorth {
 
 class ModelChoice {
  public:
-  // Both outlive it.
-  ModelChoice(const DrafterSet& drafters, const PassCosts& costs, const AcceptanceModel& acceptance);
+  // All outlive it. `now` tells the time in seconds.
+  ModelChoice(const DrafterSet& drafters, const PassCosts& costs, const AcceptanceModel& acceptance,
+              const std::function<double()>& now);
   ~ModelChoice();
 
   // Lets models draft where that pays. What they draft joins each request's proposals; where
@@ -53,8 +56,8 @@ class ModelChoice {
   // When a model that does not pay is tried again.
   struct Trials {
     int n_refusals = 0;
-    double refused_seconds = 0;  // the steps of these
-    int pause = 0;               // refusals before the next try
+    double saved_seconds = 0;  // for the next try, of the time since the last one
+    int pause = 0;             // refusals before the next try
   };
   std::optional<Offer> best_offer(RequestPlan& request, const PassWorth& worth);
   void withdraw(std::span<const PlanJob> jobs, std::span<std::optional<Offer>> offers,
@@ -68,10 +71,13 @@ class ModelChoice {
   bool is_time_to_try(const Offer& offer, const RequestPlan& request, const PassWorth& worth);
   // As a trial, with so many refusals to the next.
   Offer tried(Offer offer, int pause);
+  // Drafts with a model, and keeps account of what trials take.
+  void draft_with(size_t model, std::span<const ModelDraftJob> jobs, size_t n_trials);
 
   const DrafterSet& drafters_;
   const PassCosts& costs_;
   const AcceptanceModel& acceptance_;
+  const std::function<double()>& now_;
   std::vector<Trials> trials_;  // per model
 
   std::vector<std::unique_ptr<ChainRule>> rules_;  // of this pass

@@ -16,11 +16,13 @@ using test::WrittenText;
 // A planner with a model that drafts for its own text, and with texts that say what they are told.
 class ModelChoiceTest : public test::DraftModelFixture {
  protected:
-  std::unique_ptr<CostPlanner> planner(std::vector<Script*> scripts = {}) {
+  std::unique_ptr<CostPlanner> planner(std::vector<Script*> scripts = {},
+                                       std::function<double()> now = steady_seconds) {
     DrafterSet drafters = test::scripted(scripts);
     drafters.models.push_back(
         std::make_unique<DraftModelDrafter>(ChainOptions{.tokens = 12, .threshold = 0}, draft_));
-    return std::make_unique<CostPlanner>(std::move(drafters), costs_);
+    return std::make_unique<CostPlanner>(
+        std::move(drafters), costs_, [](int) { return kLargestTree; }, one_after_other, std::move(now));
   }
 
   static DraftTree plan(CostPlanner& planner, RequestPlan& request) {
@@ -182,6 +184,27 @@ TEST_F(ModelChoiceTest, OneRequestFindsOutForAllWhatAModelIsWorth) {
   EXPECT_GT(*first, 8) << "the time for a trial is saved up first";
   EXPECT_GE(n_drafted_before, 16);
   EXPECT_LT(n_drafted_before, 40);
+}
+
+// What was believed of a trial's cost may be wrong: what it really took is kept to the same share of
+// time.
+TEST_F(ModelChoiceTest, ATrialThatTookLongIsSavedUpForBeforeTheNext) {
+  const auto steps_of_two_trials = [&](double seconds_of_trial) {
+    double time = 0;
+    const auto planning = planner({}, [&] { return time += seconds_of_trial / 4; });
+    Pair pair(*planning, short_text_, other_text_);
+    auto& [one, other, trees, jobs] = pair;
+    int n_trials = 0, n_steps = 0;
+    for (; n_trials < 2 && n_steps < 20'000; ++n_steps) {
+      for (DraftTree& tree : trees) tree.clear();
+      planning->plan(jobs, Pair::kLoad);
+      n_trials += one->drafted.empty() && other->drafted.empty() ? 0 : 1;
+      const TokenId wrong{299};
+      for (RequestPlan* request : {one.get(), other.get()}) planning->append(*request, {&wrong, 1});
+    }
+    return n_steps;
+  };
+  EXPECT_GT(steps_of_two_trials(1000), 3 * steps_of_two_trials(0));
 }
 
 // A pass of the draft model is worth it for two requests, and not for one while the other waits.
