@@ -189,7 +189,7 @@ TEST(Gpu, TreesOfGgmlsKernelsAreAsNearToTheCpuAsChains) {
     std::mt19937 random(3);
     std::vector<float> chains[2], trees[2], alone[2];
     for (size_t round = 0; round < kRounds; ++round) {
-      const auto text = random_tokens(*cpu, 60 + 40 * round, static_cast<uint32_t>(round));
+      const auto text = random_tokens(*cpu, 60 + 10 * round, static_cast<uint32_t>(round));
       const auto drafts = random_tokens(*cpu, kRows, static_cast<uint32_t>(100 + round));
       std::vector<std::optional<size_t>> chain(kRows), tree(kRows);
       for (size_t i = 1; i < kRows; ++i) {

@@ -70,7 +70,8 @@ def make_deep(source_path: Path, path: Path, seed: int) -> None:
 def _tensors(source: Source, layers: list[Layer]) -> list[Tensor]:
     def tensor(name: str, original: str, factor: float) -> Tensor:
         shape = tuple(int(n) for n in reversed(source.tensors[original].shape))
-        return Tensor(name, shape, stored_type(shape, _TYPE), lambda: source.floats(original) * np.float32(factor))
+        kind = stored_type(shape, _TYPE)
+        return Tensor(name, shape, kind, lambda: source.floats(original) * np.float32(factor), key=(original, factor))
 
     result = [tensor(name, name, 1.0) for name in source.tensors if not name.startswith("blk.")]
     for i, layer in enumerate(layers):

@@ -49,7 +49,7 @@ def _tensors(source: Source, n_ff: int, seed: int) -> list[Tensor]:
             is_down = part == "down.weight"
             n_out, n_in = (shape[0], n_ff) if is_down else (n_ff, shape[1])
             experts = (SLICES * COPIES, n_out, n_in)
-            result.append(Tensor(new, experts, _TYPE, lambda n=name, d=is_down: _experts(source.floats(n), d)))
+            result.append(Tensor(new, experts, _TYPE, lambda n=name, d=is_down: _slices(source.floats(n), d), copies=COPIES))
         else:
             result.append(Tensor(name, shape, stored_type(shape, _TYPE), lambda n=name: source.floats(n)))
         if part == "gate.weight":
@@ -58,11 +58,11 @@ def _tensors(source: Source, n_ff: int, seed: int) -> list[Tensor]:
     return result
 
 
-def _experts(matrix: np.ndarray, is_down: bool) -> np.ndarray:
-    """(experts, outputs, inputs): all slices of the first copy, then those of the next."""
+def _slices(matrix: np.ndarray, is_down: bool) -> np.ndarray:
+    """(slices, outputs, inputs)."""
     slices = np.stack(np.split(matrix, SLICES, axis=1 if is_down else 0))
     # Each has an equal share of the whole.
-    return np.tile(slices * np.float32(SLICES if is_down else 1), (COPIES, 1, 1))
+    return slices * np.float32(SLICES if is_down else 1)
 
 
 def _router(random: np.random.Generator, width: int) -> np.ndarray:

@@ -1,7 +1,7 @@
 """Reads a GGUF and writes a changed copy, one tensor in memory at a time."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -49,6 +49,8 @@ class Tensor:
     shape: tuple[int, ...]  # numpy's order
     type: gguf.GGMLQuantizationType
     make: Callable[[], np.ndarray]
+    copies: int = 1  # of these values, one behind the other
+    key: Hashable = None  # tensors of one key have the same values, which are quantised once and kept
 
 
 def write_tensors(writer: gguf.GGUFWriter, path: Path, tensors: list[Tensor]) -> None:
@@ -61,8 +63,14 @@ def write_tensors(writer: gguf.GGUFWriter, path: Path, tensors: list[Tensor]) ->
     writer.write_header_to_file(path)
     writer.write_kv_data_to_file()
     writer.write_ti_data_to_file()
+    kept: dict[Hashable, np.ndarray] = {}
     for t in tensors:
-        writer.write_tensor_data(gguf.quants.quantize(t.make(), t.type))
+        data = kept.get(t.key)
+        if data is None:
+            data = gguf.quants.quantize(t.make(), t.type)
+            if t.key is not None:
+                kept[t.key] = data
+        writer.write_tensor_data(np.concatenate([data] * t.copies))
     writer.close()
 
 

@@ -13,13 +13,14 @@
 #include "engine/stepper.h"
 #include "plan/cost_planner.h"
 #include "support/temp_dir.h"
+#include "support/thorough.h"
 
 namespace forerun {
 namespace {
 
 constexpr int kSlots = 16;
 constexpr int kContext = 32;
-constexpr int kDraws = 6000;
+constexpr int kDraws = test::thorough(6000, 320);
 
 // Some blocks of the model, offered in some of the steps only, so that drafters take turns.
 class NowAndThen final : public LayerSelector {
@@ -150,10 +151,10 @@ TEST_F(DrawnDrafts, KeepTheDistribution) {
       statistic += difference * difference / n;
       ++n_cells;
     }
-    EXPECT_GE(n_cells, 20) << "or nothing is tested";
+    EXPECT_GE(n_cells, test::thorough(20, 3)) << "or nothing is tested";
     EXPECT_LT(statistic, n_cells + 4 * std::sqrt(2.0 * n_cells)) << to_string(accept);
-    EXPECT_GT(n_drafted[0], 500) << "both draw";
-    EXPECT_GT(n_drafted[1], 500);
+    EXPECT_GT(n_drafted[0], kDraws / 12) << "both draw";
+    EXPECT_GT(n_drafted[1], kDraws / 12);
   }
 }
 

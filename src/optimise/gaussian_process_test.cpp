@@ -7,6 +7,9 @@
 #include <Eigen/LU>
 #include <cmath>
 #include <random>
+#include <vector>
+
+#include "support/thorough.h"
 
 namespace forerun {
 namespace {
@@ -201,7 +204,7 @@ TEST(GaussianProcess, GradientsAgreeWithDifferences) {
 // Scores drawn from a process of known length, short enough that they vary as its prior does:
 // the fitted length is near it, and no other length on a fine grid is likelier.
 TEST(GaussianProcess, FindsTheLengthOfItsData) {
-  for (const double length : {0.1, 0.2, 0.4}) {
+  for (const double length : test::thorough<std::vector<double>>({0.1, 0.2, 0.4}, {0.2})) {
     Data data = random_data(150, 2, 9);
     Eigen::MatrixXd covariances(150, 150);
     for (Eigen::Index i = 0; i < 150; ++i) {
@@ -223,7 +226,7 @@ TEST(GaussianProcess, FindsTheLengthOfItsData) {
     EXPECT_GT(process.length(), length / 2) << length;
     EXPECT_LT(process.length(), length * 2) << length;
     const double reached = process.log_likelihood(process.length());
-    for (double other = 0.01; other < 1000; other *= 1.05) {
+    for (double other = 0.01; other < 1000; other *= test::thorough(1.05, 1.6)) {
       EXPECT_GE(reached, process.log_likelihood(other) - 1e-2) << other;
     }
   }

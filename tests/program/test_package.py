@@ -45,7 +45,7 @@ class Library(unittest.TestCase):
             self.assertRegex(failed.stderr, rf"\A{command[0]}: [^\n]*nope[^\n]*\n\Z")
 
     def check_symbols(self, library: Path):
-        """Nothing is shown but the interface, and templates of the standard library, which are everybody's."""
+        """Nothing is shown but the interface."""
         public = (
             "forerun::Engine::", "forerun::Tokenizer::", "forerun::DraftCounts::", "forerun::SpeculationStatistics::", "forerun::to_string(",
             "forerun::drafting_method", "forerun::shared_drafting_options",
@@ -53,6 +53,9 @@ class Library(unittest.TestCase):
         names = [name for letter, name in shown(library) if letter not in "VWu"]
         self.assertIn("forerun::Engine::step()", names)
         self.assertEqual([name for name in names if not name.startswith(public)], [])
+
+    def check_weak_symbols(self, library: Path):
+        """Beside templates of the standard library, which are everybody's (GCC; clang shows more of those)."""
         weak = [name for letter, name in shown(library) if letter in "VWu"]
         self.assertIn("typeinfo for forerun::Error", weak)
         for name in weak:
@@ -65,13 +68,16 @@ class Library(unittest.TestCase):
             succeed("cmake", "-S", EXAMPLES, "-B", build, f"-DCMAKE_PREFIX_PATH={prefix}", "-DCMAKE_BUILD_TYPE=Release")
             succeed("cmake", "--build", build)
             self.check_examples(build)
-            self.check_symbols(next(prefix.rglob("libforerun.so")))
+            library = next(prefix.rglob("libforerun.so"))
+            self.check_symbols(library)
+            self.check_weak_symbols(library)
 
     def test_fetched(self):
-        # Kept, so that what did not change is not compiled again.
+        # Kept, so that what did not change is not compiled again. By clang, which takes half as long.
         build = BUILD / "fetched"
         succeed(
             "cmake", "-S", EXAMPLES / "fetched", "-B", build, "-G", "Ninja", "-DCMAKE_CXX_FLAGS=-O0",
+            "-DCMAKE_C_COMPILER=clang", "-DCMAKE_CXX_COMPILER=clang++",
             "-DFORERUN_KERNEL_SETS=portable",
             "-DCMAKE_EXPORT_COMPILE_COMMANDS=ON", "-DCMAKE_UNITY_BUILD=ON", "-DCMAKE_UNITY_BUILD_BATCH_SIZE=32",
             f"-DFORERUN_LLAMA_TARGETS={LLAMA_TARGETS}",

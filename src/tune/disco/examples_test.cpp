@@ -9,6 +9,7 @@
 #include "core/error.h"
 #include "engine/stepper_fixture.h"
 #include "support/plain_sampling.h"
+#include "support/thorough.h"
 #include "tune/answers.h"
 
 namespace forerun {
@@ -62,7 +63,7 @@ double share_taken(AcceptRule rule, const Distribution& q, const std::vector<flo
 TEST(ChanceTaken, IsHowOftenDraftsAreTaken) {
   std::mt19937 random(1);
   constexpr int kVocab = 6;
-  constexpr int kDrafts = 20'000;
+  constexpr int kDrafts = test::thorough(20'000, 1000);
   for (int round = 0; round < 12; ++round) {
     const std::vector<float> draft = random_logits(random, kVocab);
     const std::vector<float> target = random_logits(random, kVocab);
