@@ -19,9 +19,21 @@ constexpr float kInf = std::numeric_limits<float>::infinity();
 // they hold the share.
 constexpr size_t kFirstSelection = 256;
 
+// With the biases of a token next to each other.
 SamplingOptions validated(SamplingOptions options, int n_vocab) {
   validate(options, n_vocab);
+  std::ranges::stable_sort(options.logit_bias, {}, &std::pair<TokenId, float>::first);
   return options;
+}
+
+// Whether neither bias nor penalties raise a logit.
+bool only_lowers(const SamplingOptions& options) {
+  const bool raises_biased =
+      std::ranges::any_of(options.logit_bias, [](const auto& biased) { return biased.second > 0; });
+  const bool raises_seen =
+      options.has_penalties() &&
+      (options.repeat_penalty < 1 || options.presence_penalty < 0 || options.frequency_penalty < 0);
+  return !raises_biased && !raises_seen;
 }
 
 uint64_t random_seed() {
@@ -93,7 +105,15 @@ Sampler::Sampler(SamplingOptions options, int n_vocab)
       n_vocab_(n_vocab),
       seed_(options_.seed ? *options_.seed : random_seed()),
       noise_(seed_),
-      log_min_p_(options_.min_p > 0 ? ieee::log(static_cast<double>(options_.min_p)) : -double{kInf}) {}
+      log_min_p_(options_.min_p > 0 ? ieee::log(static_cast<double>(options_.min_p)) : -double{kInf}),
+      draws_from_best_(decides_from_best()) {}
+
+bool Sampler::decides_from_best() const {
+  if (!only_lowers(options_)) return false;
+  if (options_.temperature == 0) return true;
+  if (has_top_k()) return static_cast<size_t>(options_.top_k) <= kBestLogits;
+  return options_.top_p >= 1 && options_.min_p > 0;
+}
 
 SamplerState Sampler::state_after(std::span<const TokenId> text) const {
   return options_.has_penalties() ? SamplerState(options_.repeat_last_n, text) : SamplerState();
@@ -103,32 +123,38 @@ SamplerState Sampler::state_after(std::span<const TokenId> text) const {
 std::span<const float> Sampler::adjust(std::span<const float> logits, const SamplerState& state,
                                        SamplerScratch& scratch) const {
   CHECK(logits.size() == static_cast<size_t>(n_vocab_));
-  const bool penalties = options_.has_penalties() && state.size() > 0;
-  if (!penalties && options_.logit_bias.empty()) return logits;
+  if (!penalises(state) && options_.logit_bias.empty()) return logits;
   copy_clean(logits, scratch.logits);
   for (const auto& [token, bias] : options_.logit_bias) {
     float& logit = scratch.logits[index_of(token)];
     logit = clean(logit + bias);
   }
-  if (penalties) penalise(state, scratch);
+  if (penalises(state)) {
+    count_seen(state, scratch);
+    for (const TokenId token : scratch.seen) {
+      float& logit = scratch.logits[index_of(token)];
+      logit = penalised(logit, std::exchange(scratch.counts[index_of(token)], 0));
+    }
+  }
   return scratch.logits;
 }
 
-void Sampler::penalise(const SamplerState& state, SamplerScratch& scratch) const {
+// Who reads the counts sets them back to 0.
+void Sampler::count_seen(const SamplerState& state, SamplerScratch& scratch) const {
+  const auto n_vocab = static_cast<size_t>(n_vocab_);
   auto& counts = scratch.counts;
-  auto& seen = scratch.seen;
-  if (counts.size() < scratch.logits.size()) counts.resize(scratch.logits.size(), 0);
-  seen.clear();
+  if (counts.size() < n_vocab) counts.resize(n_vocab, 0);
+  scratch.seen.clear();
   state.for_each([&](TokenId token) {
-    CHECK(index_of(token) < scratch.logits.size());
-    if (counts[index_of(token)]++ == 0) seen.push_back(token);
+    CHECK(index_of(token) < n_vocab);
+    if (counts[index_of(token)]++ == 0) scratch.seen.push_back(token);
   });
-  for (TokenId token : seen) {
-    const auto count = static_cast<float>(std::exchange(counts[index_of(token)], 0));
-    float& logit = scratch.logits[index_of(token)];
-    const float repeated = logit > 0 ? logit / options_.repeat_penalty : logit * options_.repeat_penalty;
-    logit = clean(repeated - (count * options_.frequency_penalty + options_.presence_penalty));
-  }
+}
+
+float Sampler::penalised(float logit, int32_t count) const {
+  const float repeated = logit > 0 ? logit / options_.repeat_penalty : logit * options_.repeat_penalty;
+  return clean(repeated -
+               (static_cast<float>(count) * options_.frequency_penalty + options_.presence_penalty));
 }
 
 float Sampler::min_p_threshold(float max) const {
@@ -154,9 +180,7 @@ void Sampler::truncate(std::span<const float> logits, float max, SamplerScratch&
   auto& kept = scratch.kept;
   if (has_top_k()) {
     select_top(logits, static_cast<size_t>(options_.top_k), scratch.selection, kept);
-    double total = 0;
-    for (const ScoredToken& candidate : kept) total += exp_of(candidate.logit, max);
-    kept.resize(n_kept(kept, {options_.top_p, max, total}));
+    truncate_top_k(max, kept);
     return;
   }
   if (options_.top_p >= 1) {
@@ -174,16 +198,92 @@ void Sampler::truncate(std::span<const float> logits, float max, SamplerScratch&
   std::erase_if(kept, [&](const ScoredToken& k) { return k.logit < min_p_threshold(max); });
 }
 
-const Distribution& Sampler::distribution(std::span<const float> logits, const SamplerState& state,
-                                          SamplerScratch& scratch) const {
-  if (state.constraint() == nullptr) return distribution_of(logits, state, scratch);
-  scratch.allowed.assign(logits.begin(), logits.end());
-  state.constraint()->mask(scratch.allowed);
-  return distribution_of(scratch.allowed, state, scratch);
+void Sampler::truncate_top_k(float max, std::vector<ScoredToken>& kept) const {
+  double total = 0;
+  for (const ScoredToken& candidate : kept) total += exp_of(candidate.logit, max);
+  kept.resize(n_kept(kept, {options_.top_p, max, total}));
 }
 
-const Distribution& Sampler::distribution_of(std::span<const float> logits, const SamplerState& state,
+// As adjust() does it for all.
+void Sampler::adjust_best(const SamplerState& state, SamplerScratch& scratch) const {
+  auto& kept = scratch.kept;
+  for (ScoredToken& candidate : kept) {
+    const auto biases = std::ranges::equal_range(options_.logit_bias, candidate.token, {},
+                                                 &std::pair<TokenId, float>::first);
+    for (const auto& biased : biases) candidate.logit = clean(candidate.logit + biased.second);
+  }
+  if (penalises(state)) {
+    count_seen(state, scratch);
+    for (ScoredToken& candidate : kept) {
+      const int32_t count = scratch.counts[index_of(candidate.token)];
+      if (count > 0) candidate.logit = penalised(candidate.logit, count);
+    }
+    for (const TokenId token : scratch.seen) scratch.counts[index_of(token)] = 0;
+  }
+  std::erase_if(kept, [](const ScoredToken& candidate) { return candidate.logit == -kInf; });
+  std::sort(kept.begin(), kept.end());
+}
+
+// Tokens that are not among the best are behind the last of these, and nothing raises them: those that
+// are not behind it after bias and penalties are the best of all, in the same order.
+bool Sampler::keep_of_best(const LogitsView& logits, const SamplerState& state,
+                           SamplerScratch& scratch) const {
+  const auto best = logits.best();
+  // An infinite logit is a finite one when it is adjusted, and may then tie with others.
+  if (!draws_from_best_ || best.empty() || best.front().logit == kInf) return false;
+  auto& kept = scratch.kept;
+  kept.assign(best.begin(), best.end());
+  const bool has_others = best.size() >= kBestLogits;
+  if (penalises(state) || !options_.logit_bias.empty()) {
+    adjust_best(state, scratch);
+    if (has_others) kept.erase(std::upper_bound(kept.begin(), kept.end(), best.back()), kept.end());
+    if (kept.empty()) return false;
+  }
+  const float max = kept.front().logit;
+  if (options_.temperature == 0) {
+    kept.resize(1);
+  } else if (has_top_k()) {
+    const auto k = static_cast<size_t>(options_.top_k);
+    if (has_others && kept.size() < k) return false;
+    kept.resize(std::min(k, kept.size()));
+    truncate_top_k(max, kept);
+  } else {
+    const float threshold = min_p_threshold(max);
+    if (has_others && best.back().logit >= threshold) return false;
+    std::erase_if(kept, [&](const ScoredToken& candidate) { return candidate.logit < threshold; });
+    std::ranges::sort(kept, {}, &ScoredToken::token);  // the order in which they are added up
+  }
+  return true;
+}
+
+const Distribution& Sampler::distribution(const LogitsView& logits, const SamplerState& state,
+                                          SamplerScratch& scratch) const {
+  if (state.constraint() == nullptr) return distribution_of(logits, state, scratch);
+  const auto all = logits.all();
+  scratch.allowed.assign(all.begin(), all.end());
+  state.constraint()->mask(scratch.allowed);
+  return distribution_of_all(scratch.allowed, state, scratch);
+}
+
+const Distribution& Sampler::distribution_of(const LogitsView& logits, const SamplerState& state,
                                              SamplerScratch& scratch) const {
+  if (!keep_of_best(logits, state, scratch)) return distribution_of_all(logits.all(), state, scratch);
+  Distribution& out = scratch.distribution;
+  const auto& kept = scratch.kept;
+  if (options_.temperature == 0) {
+    out.tokens.assign(1, kept.front().token);
+    out.logprobs.assign(1, 0.0f);
+    return out;
+  }
+  const auto best = std::ranges::max_element(kept, {}, &ScoredToken::logit);
+  normalise(kept, best->logit, options_.temperature, out);
+  drop_impossible(out);
+  return out;
+}
+
+const Distribution& Sampler::distribution_of_all(std::span<const float> logits,
+                                                 const SamplerState& state,
+                                                 SamplerScratch& scratch) const {
   std::span<const float> adjusted = adjust(logits, state, scratch);
   Distribution& out = scratch.distribution;
   if (options_.temperature == 0) {
@@ -237,7 +337,7 @@ TokenId Sampler::draw(const Distribution& distribution, Position position) const
   return best_token;
 }
 
-TokenId Sampler::sample(std::span<const float> logits, const SamplerState& state, Position position,
+TokenId Sampler::sample(const LogitsView& logits, const SamplerState& state, Position position,
                         SamplerScratch& scratch) const {
   const TokenId token = draw(distribution_of(logits, state, scratch), position);
   if (state.constraint() == nullptr || state.constraint()->allows(token)) return token;

@@ -18,6 +18,11 @@
 // log-probability + noise has exactly the distribution's probabilities, and depends on
 // nothing but logits, options, seed and position. Two samplers whose distributions are
 // alike mostly draw the same token, which is why a sampling drafter uses this draw too.
+//
+// Where a view has the best logits alone (logits_view.h), these decide as long as they are sure to be
+// what truncation leaves of all: what lies behind the last of them is no better than it, and neither
+// bias nor penalties raise a logit. The draw is the one from all logits then, bit for bit; else all are
+// asked for.
 #pragma once
 
 #include <cstdint>
@@ -26,6 +31,7 @@
 
 #include "core/ids.h"
 #include "sampling/keyed_noise.h"
+#include "sampling/logits_view.h"
 #include "sampling/options.h"
 #include "sampling/sampler_state.h"
 #include "sampling/vocab_ops.h"
@@ -48,7 +54,7 @@ struct Distribution {
 // sampling allocates nothing. One serves any number of samplers, one at a time.
 struct SamplerScratch {
   std::vector<float> allowed;     // of tokens that a constraint allows
-  std::vector<float> logits;      // after bias and penalties
+  std::vector<float> logits;      // of all tokens, after bias and penalties
   std::vector<int32_t> counts;    // per token of the vocabulary; 0 between calls
   std::vector<TokenId> seen;      // tokens with a count
   std::vector<ScoredToken> kept;  // after truncation
@@ -69,6 +75,8 @@ class Sampler {
   // has 53 bits, so that it survives JSON readers that know only doubles.
   uint64_t seed() const { return seed_; }
   int n_vocab() const { return n_vocab_; }
+  // Whether the best logits of a row decide, in all but rare cases.
+  bool draws_from_best() const { return draws_from_best_; }
 
   // The state after `text` (the prompt: penalties count it too). Empty and free of
   // cost when no penalty is on.
@@ -78,7 +86,7 @@ class Sampler {
   // and is valid until its next use; copy it to keep it. When greedy, the one most
   // probable token. Expects one logit per token of the vocabulary. Throws
   // Error{kInvalidArgument} when no token is left (all forbidden or NaN).
-  const Distribution& distribution(std::span<const float> logits, const SamplerState& state,
+  const Distribution& distribution(const LogitsView& logits, const SamplerState& state,
                                    SamplerScratch& scratch) const;
 
   // The token at `position` (its own, not that of the token before). Does not depend
@@ -86,16 +94,27 @@ class Sampler {
   TokenId draw(const Distribution& distribution, Position position) const;
 
   // draw(distribution(logits, state, scratch), position); of a state with a constraint see above.
-  TokenId sample(std::span<const float> logits, const SamplerState& state, Position position,
+  TokenId sample(const LogitsView& logits, const SamplerState& state, Position position,
                  SamplerScratch& scratch) const;
 
  private:
-  const Distribution& distribution_of(std::span<const float> logits, const SamplerState& state,
+  const Distribution& distribution_of(const LogitsView& logits, const SamplerState& state,
                                       SamplerScratch& scratch) const;
+  const Distribution& distribution_of_all(std::span<const float> logits, const SamplerState& state,
+                                          SamplerScratch& scratch) const;
+  // Makes scratch.kept what truncation leaves. false: the best logits do not say.
+  bool keep_of_best(const LogitsView& logits, const SamplerState& state, SamplerScratch& scratch) const;
+  void adjust_best(const SamplerState& state, SamplerScratch& scratch) const;
   std::span<const float> adjust(std::span<const float> logits, const SamplerState& state,
                                 SamplerScratch& scratch) const;
-  void penalise(const SamplerState& state, SamplerScratch& scratch) const;
+  bool penalises(const SamplerState& state) const {
+    return options_.has_penalties() && state.size() > 0;
+  }
+  void count_seen(const SamplerState& state, SamplerScratch& scratch) const;
+  float penalised(float logit, int32_t count) const;
   void truncate(std::span<const float> logits, float max, SamplerScratch& scratch) const;
+  void truncate_top_k(float max, std::vector<ScoredToken>& kept) const;
+  bool decides_from_best() const;
   size_t n_kept(std::span<const ScoredToken> sorted, const MassTarget& top_p) const;
   bool has_top_k() const { return options_.top_k > 0 && options_.top_k < n_vocab_; }
   float min_p_threshold(float max) const;
@@ -105,6 +124,7 @@ class Sampler {
   uint64_t seed_;
   KeyedNoise noise_;
   double log_min_p_;  // -infinity when off
+  bool draws_from_best_;
 };
 
 }  // namespace forerun

@@ -204,7 +204,7 @@ TEST(Sampler, ScratchCarriesNothingOver) {
     const Distribution& actual = penalising.distribution(logits, state, shared);
     ASSERT_EQ(actual.tokens, expected.tokens);
     ASSERT_EQ(actual.logprobs, expected.logprobs);
-    ASSERT_EQ(small.distribution(std::span(logits).first(10), {}, shared).size(), 10u);
+    ASSERT_EQ(small.distribution(std::span<const float>(logits).first(10), {}, shared).size(), 10u);
   }
 }
 
