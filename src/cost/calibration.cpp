@@ -47,7 +47,8 @@ double time_pass(Executor& executor, SequenceId sequence, int n_rows,
     pass.rows.push_back({.sequence = sequence,
                          .node = executor.cells().extend(sequence, parent).value(),
                          .token = TokenId{(17 * i + 5) % executor.model().config().n_vocab},
-                         .logits = true});
+                         .logits = true,
+                         .best_do = true});
   }
   const Stopwatch watch;
   executor.forward(pass);

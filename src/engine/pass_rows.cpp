@@ -15,15 +15,16 @@ void PassRows::add_tree(ActiveRequest& active) {
   const SequenceId sequence = active.slot->sequence;
   active.first_row = size();
   active.n_rows = 1 + static_cast<size_t>(active.tree.size());
-  const NodeId root = cells.extend(sequence).value();
-  nodes_.push_back(root);
-  pass_.rows.push_back(
-      {.sequence = sequence, .node = root, .token = active.request->text().back(), .logits = true});
+  const bool best_do = active.request->best_logits_do();
+  const auto add = [&](NodeId node, TokenId token) {
+    nodes_.push_back(node);
+    pass_.rows.push_back(
+        {.sequence = sequence, .node = node, .token = token, .logits = true, .best_do = best_do});
+  };
+  add(cells.extend(sequence).value(), active.request->text().back());
   for (const DraftNode& node : active.tree.nodes()) {
     const NodeId parent = nodes_[active.first_row + static_cast<size_t>(node.parent + 1)];
-    nodes_.push_back(cells.extend(sequence, parent).value());
-    pass_.rows.push_back(
-        {.sequence = sequence, .node = nodes_.back(), .token = node.token, .logits = true});
+    add(cells.extend(sequence, parent).value(), node.token);
   }
 }
 
@@ -45,7 +46,8 @@ void PassRows::add_unread(ActiveRequest& active, size_t n) {
                           .node = *parent,
                           .token = request.text()[i],
                           .logits = is_prompt && embedding == nullptr && i + 1 == active.n_to_read(),
-                          .hidden = hidden});
+                          .hidden = hidden,
+                          .best_do = request.best_logits_do()});
     has_hidden |= hidden;
   }
   if (has_hidden) pass_.hidden_at.assign(1, 2 * executor_.model().config().n_layers);

@@ -100,7 +100,12 @@ int RunningRequest::n_left() const {
   return options_.max_tokens - static_cast<int>(answer().size());
 }
 
-std::optional<StopReason> RunningRequest::take(TokenId token, std::span<const float> logits,
+bool RunningRequest::best_logits_do() const {
+  const bool reports_all = options_.sampling.n_logprobs && !options_.sampling.logprobs_of_draws;
+  return sampler_.draws_from_best() && state_.constraint() == nullptr && !reports_all;
+}
+
+std::optional<StopReason> RunningRequest::take(TokenId token, const LogitsView& logits,
                                                std::optional<DraftSource> origin,
                                                LogprobScratch& scratch) {
   if (stop_.is_stop(token)) return StopReason::kStop;
@@ -109,7 +114,7 @@ std::optional<StopReason> RunningRequest::take(TokenId token, std::span<const fl
     result_.logprobs.push_back(
         options_.sampling.logprobs_of_draws
             ? drawn_logprobs(sampler_.distribution(logits, state_, drawn_), token, *n_top)
-            : token_logprobs(logits, token, *n_top, scratch));
+            : token_logprobs(logits.all(), token, *n_top, scratch));
   }
   text_.push_back(token);
   result_.origins.push_back(origin);

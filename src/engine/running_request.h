@@ -91,8 +91,11 @@ class RunningRequest final : public RequestView {
 
   // The answer grew by a token: `logits` are those it was chosen from. Why the answer ends here,
   // if it does; a token that ends the text is not part of it.
-  std::optional<StopReason> take(TokenId token, std::span<const float> logits,
+  std::optional<StopReason> take(TokenId token, const LogitsView& logits,
                                  std::optional<DraftSource> origin, LogprobScratch& scratch);
+
+  // Whether the best logits of a row mostly say all that is asked of it.
+  bool best_logits_do() const;
 
   // Hands on what the answer got since the last time.
   void stream();

@@ -19,7 +19,7 @@ class PassTargets final : public TargetTokens {
     SamplerState state = request_.state();
     accept_path(node, state);
     const Position position{static_cast<int32_t>(request_.text().size()) + tree_.depth(node)};
-    return request_.sampler().sample(result_.logits(first_row_ + static_cast<size_t>(node + 1)), state,
+    return request_.sampler().sample(result_.view(first_row_ + static_cast<size_t>(node + 1)), state,
                                      position, scratch_);
   }
 
@@ -81,7 +81,7 @@ void TextGrowth::verify_one(ActiveRequest& active, SamplerScratch& scratch) cons
     verify({.tree = active.tree,
             .logits =
                 [&](int32_t node) {
-                  return result_->logits(active.first_row + static_cast<size_t>(node + 1));
+                  return result_->view(active.first_row + static_cast<size_t>(node + 1));
                 },
             .sampler = request.sampler(),
             .state = request.state(),
@@ -122,7 +122,7 @@ std::optional<StopReason> TextGrowth::after_unread(ActiveRequest& active) {
   request.timings().prompt_ms = active.phase.ms();
   active.phase = {};
   if (request.n_left() == 0) return StopReason::kLimit;
-  const auto logits = result_->logits(active.first_row + active.n_rows - 1);
+  const LogitsView logits = result_->view(active.first_row + active.n_rows - 1);
   const Position position{static_cast<int32_t>(request.text().size())};
   const TokenId token = request.sampler().sample(logits, request.state(), position, sampler_scratch_);
   const auto reason = request.take(token, logits, std::nullopt, logprob_scratch_);
@@ -145,7 +145,7 @@ std::optional<StopReason> TextGrowth::after_tree(ActiveRequest& active) {
   RunningRequest& request = *active.request;
   const Stopwatch watch;
   const auto logits = [&](int32_t node) {
-    return result_->logits(active.first_row + static_cast<size_t>(node + 1));
+    return result_->view(active.first_row + static_cast<size_t>(node + 1));
   };
   if (active.verdict_failure) std::rethrow_exception(std::exchange(active.verdict_failure, nullptr));
   Verdict& verdict = active.verdict;

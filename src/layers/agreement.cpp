@@ -13,7 +13,11 @@ bool AgreementProbe::add_rows(const AgreementWindow& window) {
   std::optional<NodeId> node = cells.branch_at(sequence, Position{static_cast<int32_t>(first)});
   for (size_t i = first; i + 1 < window.end; ++i) {
     if (!node) return false;
-    pass_.rows.push_back({.sequence = sequence, .node = *node, .token = text[i], .logits = true});
+    pass_.rows.push_back({.sequence = sequence,
+                          .node = *node,
+                          .token = text[i],
+                          .logits = true,
+                          .best_do = window.request->sampler().draws_from_best()});
     if (i + 2 < window.end) node = cells.extend(sequence, node);
   }
   return true;
@@ -39,8 +43,7 @@ bool AgreementProbe::for_each_token(std::span<const AgreementWindow> windows, Ta
       for (size_t i = 0; i < window.n; ++i, ++row) {
         // Penalties as they are now; what they were then hardly matters here.
         const Position position{static_cast<int32_t>(window.end - window.n + i)};
-        take(window, i,
-             request.sampler().sample(result.logits(row), request.state(), position, scratch_));
+        take(window, i, request.sampler().sample(result.view(row), request.state(), position, scratch_));
       }
     }
     windows = windows.subspan(guards.size());

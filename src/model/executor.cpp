@@ -15,9 +15,14 @@ std::unique_ptr<PassRunner> make_runner(const std::shared_ptr<const Model>& mode
 
 }  // namespace
 
-std::span<const float> PassResult::logits(size_t row) const {
+LogitsView PassResult::view(size_t row) const {
   CHECK(row < logit_index_.size() && logit_index_[row] >= 0);
-  return logits_.subspan(static_cast<size_t>(logit_index_[row]) * n_vocab_, n_vocab_);
+  const auto place = static_cast<size_t>(logit_index_[row]);
+  if (whole_ == nullptr) return logits_.subspan(place * n_vocab_, n_vocab_);
+  const BestOfRow& best = best_[place];
+  const BestLogits known{.tokens = std::span(best.tokens).first(static_cast<size_t>(best.n)),
+                         .sums = best.sums};
+  return {known, n_vocab_, *whole_, place};
 }
 
 std::span<const float> PassResult::hidden(size_t at, size_t row) const {

@@ -71,6 +71,9 @@ class GraphBuilder {
   virtual ggml_tensor* mixture(const MlpWeights& mlp, ggml_tensor* states) = 0;
   // Final norm and head, and the cap of logits if the model has one: [n_vocab, rows of states].
   virtual ggml_tensor* head(ggml_tensor* states) = 0;
+  // A BestOfRow for each row of the logits (best_logits.h). nullptr: the CPU reads them all where they
+  // are, or copies them.
+  virtual ggml_tensor* best(ggml_tensor* /*logits*/) { return nullptr; }
   // A copy of those rows of the states; nullptr: of all.
   virtual ggml_tensor* copy_rows(ggml_tensor* states, ggml_tensor* rows) = 0;
 

@@ -61,7 +61,8 @@ OwnPasses::OwnPasses(std::shared_ptr<const Model> model, const ExecutorOptions& 
                .memory = input_memory_,
                .visible = visible_,
                .use_flash_attention = flash_attention_works(*model_, cache_)},
-      allocator_(ggml_gallocr_new(model_->device().default_buffer_type())) {
+      allocator_(ggml_gallocr_new(model_->device().default_buffer_type())),
+      device_logits_(model_->device()) {
   CHECK(min_rows_ > 0 && max_rows_ >= min_rows_);
   const GpuKernels* gpu = model_->gpu_kernels();
   if (gpu != nullptr && !gpu->serves(model_->config(), options.kv.type)) {
@@ -322,11 +323,7 @@ void OwnPasses::collect(const Pass& pass, const PassGraph& graph, size_t n_rows,
   };
   index(result.logit_index_, &Row::logits);
   index(result.hidden_index_, &Row::hidden);
-  result.logits_ = {};
-  if (graph.logits() != nullptr) {
-    const size_t n = std::min(static_cast<size_t>(graph.logits()->ne[1]), n_rows);
-    result.logits_ = model_->device().read(graph.logits(), n * result.n_vocab_, logits_staging_);
-  }
+  collect_logits(std::span(pass.rows).first(n_rows), graph, result);
   result.hidden_.resize(graph.hidden().size());
   if (hidden_staging_.size() < graph.hidden().size()) hidden_staging_.resize(graph.hidden().size());
   for (size_t i = 0; i < graph.hidden().size(); ++i) {
@@ -334,6 +331,39 @@ void OwnPasses::collect(const Pass& pass, const PassGraph& graph, size_t n_rows,
     const auto n = static_cast<size_t>(ggml_nelements(hidden));
     result.hidden_[i] = model_->device().read(hidden, n, hidden_staging_[i]);
   }
+}
+
+void OwnPasses::collect_logits(std::span<const Row> rows, const PassGraph& graph, PassResult& result) {
+  result.logits_ = {};
+  result.best_ = {};
+  result.whole_ = nullptr;
+  const auto n = static_cast<size_t>(std::ranges::count_if(rows, &Row::logits));
+  if (n == 0) return;
+  const auto read = [&](const ggml_tensor* tensor, size_t n_floats) {
+    return model_->device().read(tensor, n * n_floats, logits_staging_);
+  };
+  if (graph.best() == nullptr) {
+    result.logits_ = read(graph.logits(), result.n_vocab_);
+    return;
+  }
+  const auto best = read(graph.best(), sizeof(BestOfRow) / sizeof(float));
+  result.best_ = {reinterpret_cast<const BestOfRow*>(best.data()), n};
+  result.whole_ = &device_logits_;
+  device_logits_.begin(graph.logits(), n);
+  // All logits of neighbours at once, where they are going to be asked for.
+  size_t place = 0, first = 0;
+  const auto fetch = [&] {
+    if (first < place) device_logits_.fetch(first, place);
+  };
+  for (const Row& row : rows) {
+    if (!row.logits) continue;
+    if (row.best_do) {
+      fetch();
+      first = place + 1;
+    }
+    ++place;
+  }
+  fetch();
 }
 
 }  // namespace forerun

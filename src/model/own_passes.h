@@ -9,6 +9,7 @@
 #include <memory>
 #include <vector>
 
+#include "model/device_logits.h"
 #include "model/executor_options.h"
 #include "model/kv_cache.h"
 #include "model/model.h"
@@ -52,6 +53,7 @@ class OwnPasses final : public PassRunner {
   const Pass& filled_up(const Pass& pass);
   // The results of the first n_rows rows.
   void collect(const Pass& pass, const PassGraph& graph, size_t n_rows, PassResult& result);
+  void collect_logits(std::span<const Row> rows, const PassGraph& graph, PassResult& result);
 
   std::shared_ptr<const Model> model_;
   int max_rows_;
@@ -67,6 +69,7 @@ class OwnPasses final : public PassRunner {
   bool was_usual_ = true;
   Pass filled_pass_;
   std::vector<float> filled_states_;
+  DeviceLogits device_logits_;  // where our kernels say which are the best
   DeviceMemory logits_staging_;
   std::vector<DeviceMemory> hidden_staging_;
 };

@@ -7,7 +7,9 @@
 #include <vector>
 
 #include "core/ids.h"
+#include "model/best_logits.h"
 #include "model/layer_set.h"
+#include "sampling/logits_view.h"
 
 namespace forerun {
 
@@ -19,6 +21,8 @@ struct Row {
   TokenId token{};      // ignored where Pass::states is given
   bool logits = false;  // wanted: the logits of the next token
   bool hidden = false;  // wanted: the residual stream at Pass::hidden_at
+  // Mostly the best logits do, so that a GPU need not hand over the others before they are asked for.
+  bool best_do = false;
 };
 
 // Rows are ordered so that a row's parent, if it is in the same pass, comes before
@@ -40,8 +44,10 @@ struct Pass {
 // The results of a pass. They stay valid until the next pass of the same Executor.
 class PassResult {
  public:
-  // n_vocab floats. The row must have asked for them.
-  std::span<const float> logits(size_t row) const;
+  // The row must have asked for them. Any thread may.
+  LogitsView view(size_t row) const;
+  // All of them: n_vocab floats.
+  std::span<const float> logits(size_t row) const { return view(row).all(); }
   // n_embd floats: the state of `row` at boundary hidden_at[at].
   std::span<const float> hidden(size_t at, size_t row) const;
 
@@ -49,7 +55,9 @@ class PassResult {
   friend class Executor;  // makes it; these fill it:
   friend class OwnPasses;
   friend class LlamaPasses;
-  std::span<const float> logits_;               // n_logits x n_vocab
+  std::span<const float> logits_;               // n_logits x n_vocab, or none:
+  std::span<const BestOfRow> best_;             // n_logits,
+  WholeLogits* whole_ = nullptr;                // and where the others are
   std::vector<std::span<const float>> hidden_;  // per boundary: n_hidden x n_embd
   std::vector<int32_t> logit_index_;            // per row: its place in logits_, or -1
   std::vector<int32_t> hidden_index_;

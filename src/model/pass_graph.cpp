@@ -220,8 +220,12 @@ void PassGraph::build(const PassContext& pass) {
   keep(n_blocks);
   if (shape_.n_logits > 0) {
     logits_ = builder.head(wanted.states);
-    ggml_set_output(logits_);
-    builder.expand(logits_);
+    best_ = builder.best(logits_);
+    for (ggml_tensor* result : {logits_, best_}) {
+      if (result == nullptr) continue;
+      ggml_set_output(result);
+      builder.expand(result);
+    }
   }
   program_ = builder.finish();
 }

@@ -76,6 +76,7 @@ class PassGraph {
   int n_kv() const { return shape_.n_kv; }
   int attention_tiles() const { return shape_.attention_tiles; }
   ggml_tensor* logits() const { return logits_; }  // [n_vocab, n_logits], or nullptr
+  ggml_tensor* best() const { return best_; }      // GraphBuilder::best() of them
   const std::vector<ggml_tensor*>& hidden() const { return hidden_; }
 
   // The bytes that inputs of the largest shape take.
@@ -93,6 +94,7 @@ class PassGraph {
   PassInputs inputs_;
   size_t n_input_bytes_ = 0;
   ggml_tensor* logits_ = nullptr;
+  ggml_tensor* best_ = nullptr;
   std::vector<ggml_tensor*> hidden_;
 };
 

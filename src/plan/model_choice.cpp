@@ -73,7 +73,7 @@ class ModelChoice::ChainRule final : public RequestStoppingRule {
     const int32_t end = spine.empty() ? kRoot : spine.back();
     const uint8_t bit = model_bit(offer_.model);
     const auto probability_of = [&](TokenId id) {
-      return token.sums.probability(token.logits[static_cast<size_t>(to_int(id))]);
+      return token.sums.probability(token.logits.most_of(id));
     };
     const auto add = [&](TokenId id, double probability) {
       const double above = end == kRoot ? 1.0 : static_cast<double>(tree[end].score);

@@ -124,7 +124,7 @@ class Writer {
 
 DiscoFeatures DiscoView::features(const DraftedToken& token) {
   DiscoFeatures features{};
-  select_top(token.logits, kDiscoProbabilities, scratch_, likeliest_);
+  token.logits.top(kDiscoProbabilities, scratch_, likeliest_);
   for (size_t i = 0; i < likeliest_.size(); ++i) {
     features[i] = static_cast<float>(token.sums.probability(likeliest_[i].logit));
   }

@@ -15,13 +15,13 @@
 #include <span>
 
 #include "core/ids.h"
-#include "sampling/vocab_ops.h"
+#include "sampling/logits_view.h"
 
 namespace forerun {
 
 // A token, and what it was drawn from: the draft's own distribution, before temperature.
 struct DraftedToken {
-  std::span<const float> logits;
+  LogitsView logits;
   SoftmaxSums sums;  // of them
   // The likeliest tokens, ten of them; none where the token is sure (draft/model/token_draw.h).
   std::span<const ScoredToken> likeliest = {};

@@ -12,7 +12,6 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
-#include <span>
 #include <string_view>
 #include <vector>
 
@@ -53,7 +52,7 @@ struct VerifyInput {
   // The model's logits behind a node, or behind the text (kRoot). Asked for the root and
   // for each accepted node once, in the order of the path; read before the next is asked
   // for.
-  std::function<std::span<const float>(int32_t node)> logits;
+  std::function<LogitsView(int32_t node)> logits;
   const Sampler& sampler;
   const SamplerState& state;  // after the text
   Position position;          // of the token after the text

@@ -159,6 +159,7 @@ class ChainGrower {
           {.sequence = sequence, .node = *cell, .token = known_tokens(executor_.model(), token)});
     }
     pass_.rows.back().logits = true;
+    pass_.rows.back().best_do = best_logits_do(chain);
     if (chain.hint_end != DraftTree::kNone) add_hinted_rows(chain);
     chain.n_rows = pass_.rows.size() - chain.first_row;
   }
@@ -192,7 +193,8 @@ class ChainGrower {
       pass_.rows.push_back({.sequence = chain.start.sequence,
                             .node = *cell,
                             .token = known_tokens(executor_.model(), hint[node].token),
-                            .logits = true});
+                            .logits = true,
+                            .best_do = best_logits_do(chain)});
     }
   }
 
@@ -205,7 +207,7 @@ class ChainGrower {
         if (!row) continue;
         drawing_.push_back(&chain);
         if (draws_.size() < drawing_.size()) draws_.emplace_back();
-        prepare_draw(chain, result.logits(*row), draws_[drawing_.size() - 1]);
+        prepare_draw(chain, result.view(*row), draws_[drawing_.size() - 1]);
       }
       if (drawing_.empty()) return;
       drawer_.draw(std::span(draws_).first(drawing_.size()), executor_.model().device());
@@ -232,11 +234,22 @@ class ChainGrower {
     return std::nullopt;
   }
 
-  static void prepare_draw(const Chain& chain, std::span<const float> logits, TokenDraw& draw) {
+  static const Sampler& sampler_of(const Chain& chain) {
     const RequestModelDrafter& drafter = chain.drafter();
-    const Sampler* own = drafter.own_sampler_.get();
-    draw.sampler = own != nullptr ? own : &drafter.request().sampler();
-    draw.keeps_distribution = own != nullptr;
+    return drafter.own_sampler_ != nullptr ? *drafter.own_sampler_ : drafter.request().sampler();
+  }
+
+  // Whether the best logits of a row mostly say what a chain asks of it.
+  bool best_logits_do(const Chain& chain) const {
+    const Sampler& sampler = sampler_of(chain);
+    return sampler.draws_from_best() && chain.state.constraint() == nullptr &&
+           executor_.model().config().n_vocab <= sampler.n_vocab();
+  }
+
+  static void prepare_draw(const Chain& chain, const LogitsView& logits, TokenDraw& draw) {
+    const RequestModelDrafter& drafter = chain.drafter();
+    draw.sampler = &sampler_of(chain);
+    draw.keeps_distribution = drafter.own_sampler_ != nullptr;
     draw.state = &chain.state;
     draw.position = Position{drafter.n_context() + chain.tree().depth(chain.end)};
     draw.logits = logits;

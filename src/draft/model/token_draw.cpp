@@ -28,14 +28,14 @@ void TokenDrawer::draw_one(TokenDraw& draw, Scratch& scratch) {
   draw.token.reset();
   draw.likeliest.clear();
   try {
-    draw.logits = fit_logits(draw.logits, static_cast<size_t>(sampler.n_vocab()), draw.fitted);
+    draw.logits = draw.logits.fitted(static_cast<size_t>(sampler.n_vocab()), draw.fitted);
     const Distribution& distribution = sampler.distribution(draw.logits, *draw.state, scratch.sampler);
     const TokenId token = sampler.draw(distribution, draw.position);
     if (draw.keeps_distribution) draw.distribution = distribution;
-    draw.sums = softmax_sums(draw.logits);
-    draw.probability = draw.sums.probability(draw.logits[static_cast<size_t>(to_int(token))]);
+    draw.sums = draw.logits.sums();
+    draw.probability = draw.sums.probability(draw.logits.logit(token));
     if (draw.probability < kSureDraw)
-      select_top(draw.logits, kLikeliestTokens, scratch.selection, draw.likeliest);
+      draw.logits.top(kLikeliestTokens, scratch.selection, draw.likeliest);
     draw.token = token;
   } catch (const Error&) {
     // The request does without.

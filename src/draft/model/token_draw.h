@@ -20,8 +20,8 @@ struct TokenDraw {
   Position position{};
   bool keeps_distribution = false;
 
-  // Before, all that a pass gave; then those of the sampler's vocabulary.
-  std::span<const float> logits = {};
+  // Before, what a pass gave; then of the sampler's vocabulary.
+  LogitsView logits = {};
   std::optional<TokenId> token = {};        // nullopt: there is none that the model would put there
   SoftmaxSums sums = {};                    // of the logits
   double probability = 0;                   // of the token, before temperature

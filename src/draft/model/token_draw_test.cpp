@@ -6,6 +6,8 @@
 #include <limits>
 #include <random>
 
+#include "sampling/logits_fixtures.h"
+
 namespace forerun {
 namespace {
 
@@ -81,7 +83,27 @@ TEST_F(TokenDrawTest, ASmallerVocabularyHasNoFurtherTokens) {
   std::vector<TokenDraw> draws{draw_of(0), draw_of(1)};
   drawer_.draw(draws, *device_);
   EXPECT_LT(to_int(draws[0].token.value()), 10);
-  EXPECT_EQ(draws[0].logits.size(), size_t{kVocabulary});
+  EXPECT_EQ(draws[0].logits.all().size(), size_t{kVocabulary});
+}
+
+// A model of fewer tokens on a GPU, which says which are the best.
+TEST_F(TokenDrawTest, DrawsFromTheBestLogitsWhatAllDraw) {
+  for (const size_t n : {size_t{kVocabulary}, size_t{kVocabulary - 100}}) {
+    test::RowWithBest row({rows_[1].begin(), rows_[1].begin() + static_cast<std::ptrdiff_t>(n)});
+    TokenDraw few = draw_of(1), all = draw_of(1);
+    few.logits = row.view();
+    all.logits = row.logits();
+    drawer_.draw({&few, 1}, *device_);
+    drawer_.draw({&all, 1}, *device_);
+    EXPECT_EQ(few.token.value(), all.token.value());
+    EXPECT_EQ(few.probability, all.probability);
+    ASSERT_EQ(few.likeliest.size(), all.likeliest.size());
+    for (size_t i = 0; i < few.likeliest.size(); ++i) {
+      EXPECT_EQ(few.likeliest[i].token, all.likeliest[i].token);
+    }
+    EXPECT_EQ(row.n_asked(), 0);
+    EXPECT_EQ(few.logits.n_vocab(), size_t{kVocabulary});
+  }
 }
 
 TEST_F(TokenDrawTest, FollowsGrammarsAndKeepsDistributionsThatAreCompared) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "model/cuda/best_logits.h"
 #include "model/gpu_kernels.h"
 
 namespace forerun::cuda {
@@ -241,6 +242,21 @@ ggml_tensor* CudaGraphBuilder::head(ggml_tensor* states) {
     cuda::finish(output.segment(), n_rows, cap, output_of(dst), stream);
   };
   return ops_.add(context(), {GGML_TYPE_F32, config().n_vocab, n_rows}, {output.product}, launch);
+}
+
+ggml_tensor* CudaGraphBuilder::best(ggml_tensor* logits) {
+  const RowsShape shape{.n_rows = n_rows_of(logits), .n = config().n_vocab};
+  constexpr int kNumbers = sizeof(LogitSums) / sizeof(float);
+  ggml_tensor* sums =
+      ops_.add(context(), {GGML_TYPE_F32, int64_t{kNumbers} * units_of(shape.n).n, shape.n_rows},
+               {logits}, [=](ggml_tensor* dst, cudaStream_t stream) {
+                 sum_units(floats_of(logits), shape, reinterpret_cast<LogitSums*>(dst->data), stream);
+               });
+  return ops_.add(context(), {GGML_TYPE_I8, sizeof(BestOfRow), shape.n_rows}, {logits, sums},
+                  [=](ggml_tensor* dst, cudaStream_t stream) {
+                    select_best(floats_of(logits), static_cast<const LogitSums*>(sums->data), shape,
+                                static_cast<BestOfRow*>(dst->data), stream);
+                  });
 }
 
 // --- attention ---

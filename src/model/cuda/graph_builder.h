@@ -34,6 +34,7 @@ class CudaGraphBuilder final : public GraphBuilder {
     return nullptr;
   }
   ggml_tensor* head(ggml_tensor* states) override;
+  ggml_tensor* best(ggml_tensor* logits) override;
   ggml_tensor* copy_rows(ggml_tensor* states, ggml_tensor* rows) override;
   std::unique_ptr<PassProgram> finish() override;
 
