@@ -3,8 +3,9 @@
 //
 // Where a GPU computes them the whole vocabulary of a row is half a megabyte to copy and to search, and
 // mostly a few tokens of it decide. Which those are, and what the softmax over all of them sums up to,
-// the GPU finds out itself. Whoever finds that they do not decide asks for all(), so that views differ
-// in what they take and in nothing else.
+// the GPU finds out itself. Whoever finds that they do not decide asks for all(), so that the
+// tokens drawn do not depend on what a view has. (Its sums are added up in an order of the GPU's own:
+// they are for guesses.)
 //
 // A view is a value and as thread-safe as what it looks at, which outlives it.
 #pragma once
