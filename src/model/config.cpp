@@ -79,8 +79,6 @@ RopeConfig read_rope(const ConfigReader& reader, const ModelConfig& config, Rope
 
 // Experts lie one behind the other in matrices of tiles, which none of them shares.
 constexpr int kExpertGrain = 16;
-constexpr int kMostExperts = 1024;
-constexpr int kMostUsed = 64;
 
 ExpertsConfig read_experts(const ConfigReader& reader, const ModelConfig& config) {
   ExpertsConfig experts;
@@ -91,7 +89,7 @@ ExpertsConfig read_experts(const ConfigReader& reader, const ModelConfig& config
   if (experts.n_used > experts.n_all) {
     fail(ErrorCode::kInvalidFile, "{} experts of {} cannot be used", experts.n_used, experts.n_all);
   }
-  if (experts.n_all > kMostExperts || experts.n_used > kMostUsed) {
+  if (experts.n_all > ExpertsConfig::kMost || experts.n_used > ExpertsConfig::kMostUsed) {
     fail(ErrorCode::kUnsupported, "a mixture that uses {} of {} experts is too large", experts.n_used,
          experts.n_all);
   }

@@ -71,6 +71,8 @@ struct ExpertsConfig {
   // Shares that sum up to less are divided by it; as libllama has it, the least of half precision.
   static constexpr float kLeastSum = 6.103515625e-5f;
 
+  static constexpr int kMost = 1024, kMostUsed = 64;
+
   int n_all = 0;  // 0: the model is none
   int n_used = 0;
   int n_ff = 0;

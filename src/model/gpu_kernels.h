@@ -20,11 +20,12 @@ namespace forerun {
 class GraphBuilder;
 struct GraphParts;
 
-// A matrix on the GPU, as the kernels read it.
+// A matrix on the GPU, as the kernels read it, or that of every expert, one behind the other.
 struct GpuMatrix {
   ggml_type type;
   int64_t n_in;
-  int64_t n_out;
+  int64_t n_out;  // of each
+  int64_t n = 1;
   std::byte* data = nullptr;
 };
 

@@ -108,7 +108,7 @@ Linear WeightLoader::stack(const std::string& name, int64_t n_in, int64_t n_out,
     rows.shape[1] = n_out * n;
     rows.shape[2] = 1;
   }
-  Linear linear = matrix_of(rows, n_in, rows.shape[1]);
+  Linear linear = matrix_of(rows, n_in, rows.shape[1], n);
   if (has(name + ".bias")) {
     const GgufTensor& bias = require(name + ".bias");
     check_shape(bias, n_out, n);
@@ -129,7 +129,7 @@ Linear WeightLoader::matrix(const std::string& name, int64_t n_in, int64_t n_out
   return matrix_of(source, n_in, n_out);
 }
 
-Linear WeightLoader::matrix_of(const GgufTensor& source, int64_t n_in, int64_t n_out) {
+Linear WeightLoader::matrix_of(const GgufTensor& source, int64_t n_in, int64_t n_out, int64_t n) {
   ggml_context_ptr scratch(
       ggml_init({.mem_size = ggml_tensor_overhead(), .mem_buffer = nullptr, .no_alloc = true}));
   if (!device_.can_multiply(ggml_new_tensor_2d(scratch.get(), source.type, n_in, n_out))) {
@@ -141,8 +141,8 @@ Linear WeightLoader::matrix_of(const GgufTensor& source, int64_t n_in, int64_t n
   };
   if (gpu_ != nullptr) {
     gpu_sources_.push_back(&source);
-    const auto& matrix = gpu_matrices_.emplace_back(
-        std::make_unique<GpuMatrix>(GpuMatrix{.type = source.type, .n_in = n_in, .n_out = n_out}));
+    const auto& matrix = gpu_matrices_.emplace_back(std::make_unique<GpuMatrix>(
+        GpuMatrix{.type = source.type, .n_in = n_in, .n_out = n_out, .n = n}));
     return {.weight = without_data(), .gpu = matrix.get()};
   }
   if (device_.kernels() == nullptr) return {.weight = declare(source, source.type)};
@@ -159,7 +159,17 @@ Linear WeightLoader::matrix_of(const GgufTensor& source, int64_t n_in, int64_t n
 }
 
 Linear WeightLoader::linear(const std::string& name, int64_t n_in, int64_t n_out) {
-  Linear linear = matrix(name + ".weight", n_in, n_out);
+  return with_scale_and_bias(matrix(name + ".weight", n_in, n_out), name, n_out);
+}
+
+Linear WeightLoader::decisive_linear(const std::string& name, int64_t n_in, int64_t n_out) {
+  if (gpu_ == nullptr) return linear(name, n_in, n_out);
+  const GgufTensor& source = require(name + ".weight");
+  check_shape(source, n_in, n_out);
+  return with_scale_and_bias({.weight = numbers(source)}, name, n_out);
+}
+
+Linear WeightLoader::with_scale_and_bias(Linear linear, const std::string& name, int64_t n_out) {
   linear.scale = optional_vector(name + ".scale", 1);
   linear.bias = optional_vector(name + ".bias", n_out);
   return linear;

@@ -47,6 +47,9 @@ class WeightLoader {
   ggml_tensor* optional_vector(const std::string& name, int64_t n);
   // <name>.weight, and <name>.bias and <name>.scale if they are there.
   Linear linear(const std::string& name, int64_t n_in, int64_t n_out);
+  // The same for few outputs that decide something. Where our kernels on GPUs are for it the weights are
+  // a tensor of F32, whatever the file has.
+  Linear decisive_linear(const std::string& name, int64_t n_in, int64_t n_out);
   // <name>.weight of n matrices, and <name>.bias if it is there. On CPUs they become one matrix of all
   // their rows.
   Linear stack(const std::string& name, int64_t n_in, int64_t n_out, int64_t n);
@@ -78,7 +81,9 @@ class WeightLoader {
     size_t n_bytes;
     std::function<void()> run;
   };
-  Linear matrix_of(const GgufTensor& source, int64_t n_in, int64_t n_out);
+  // `n`: matrices that lie one behind the other, for our kernels on GPUs.
+  Linear matrix_of(const GgufTensor& source, int64_t n_in, int64_t n_out, int64_t n = 1);
+  Linear with_scale_and_bias(Linear linear, const std::string& name, int64_t n_out);
   const GgufTensor& require(const std::string& name) const;
   ggml_tensor* numbers(const GgufTensor& source);  // as F32
   ggml_tensor* declare(const GgufTensor& source, ggml_type type);

@@ -70,7 +70,7 @@ MlpWeights declare_mixture(WeightLoader& loader, const ModelConfig& config, cons
   mlp.norm = declare_norm(loader, config, prefix + std::string(norm), config.n_embd);
   const int64_t n = experts.n_all;
   mlp.experts =
-      ExpertWeights{.router = loader.linear(prefix + "ffn_gate_inp", config.n_embd, n),
+      ExpertWeights{.router = loader.decisive_linear(prefix + "ffn_gate_inp", config.n_embd, n),
                     .preference = loader.optional_vector(prefix + "exp_probs_b.bias", n),
                     .gate = loader.stack(prefix + "ffn_gate_exps", config.n_embd, experts.n_ff, n),
                     .up = loader.stack(prefix + "ffn_up_exps", config.n_embd, experts.n_ff, n),
@@ -81,7 +81,7 @@ MlpWeights declare_mixture(WeightLoader& loader, const ModelConfig& config, cons
   mlp.up = loader.linear(prefix + "ffn_up_shexp", config.n_embd, experts.n_ff_shared);
   mlp.down = loader.linear(prefix + "ffn_down_shexp", experts.n_ff_shared, config.n_embd);
   if (experts.weighs_shared) {
-    mlp.experts->shared_share = loader.linear(prefix + "ffn_gate_inp_shexp", config.n_embd, 1);
+    mlp.experts->shared_share = loader.decisive_linear(prefix + "ffn_gate_inp_shexp", config.n_embd, 1);
   }
   return mlp;
 }

@@ -34,7 +34,8 @@ class CudaKernels final : public GpuKernels {
   bool can_multiply(ggml_type type) const override { return format_of(type) != nullptr; }
 
   size_t packed_bytes(const GpuMatrix& matrix) const override {
-    return matrix_of(*format_of(matrix.type), matrix.n_in, matrix.n_out).n_bytes();
+    return static_cast<size_t>(matrix.n) *
+           matrix_of(*format_of(matrix.type), matrix.n_in, matrix.n_out).n_bytes();
   }
   void pack(const std::byte* rows, const GpuMatrix& matrix) override;
 
@@ -59,6 +60,8 @@ class CudaKernels final : public GpuKernels {
   void upload(void* to, std::span<const std::byte> from) override { stream_.upload(to, from); }
 
  private:
+  void make_staging(size_t n_bytes);
+
   Stream stream_;
   std::string name_;
   std::mutex mutex_;  // of the staging memory
@@ -69,29 +72,45 @@ class CudaKernels final : public GpuKernels {
 void CudaKernels::pack(const std::byte* rows, const GpuMatrix& matrix) {
   const Format& format = *format_of(matrix.type);
   const auto row_bytes = static_cast<size_t>(ggml_row_size(matrix.type, matrix.n_in));
-  // Whole tiles at a time.
+  const size_t matrix_bytes = matrix_of(format, matrix.n_in, matrix.n_out).n_bytes();
+  // Whole tiles at a time, or whole matrices where there are several small ones.
   const auto tile = static_cast<int64_t>(format.tile_rows);
-  const int64_t n_at_once =
+  const int64_t n_rows =
       std::max<int64_t>(1, static_cast<int64_t>(kStagingBytes / row_bytes) / tile) * tile;
+  const int64_t n_matrices = std::max<int64_t>(1, n_rows / matrix.n_out);
   const size_t tile_bytes = matrix_of(format, matrix.n_in, tile).n_bytes();
   const std::scoped_lock lock(mutex_);
   stream_.use_device();
-  const size_t n_staging = std::max(kStagingBytes, row_bytes * static_cast<size_t>(tile));
-  if (n_staging > n_staging_) {
-    cudaFree(std::exchange(staging_, nullptr));
-    n_staging_ = 0;
-    check(cudaMalloc(&staging_, n_staging), "hold what is loaded");
-    n_staging_ = n_staging;
+  make_staging(std::max(kStagingBytes, row_bytes * static_cast<size_t>(tile)));
+  for (int64_t first = 0; first < matrix.n; first += n_matrices) {
+    const int64_t n_together = std::min(n_matrices, matrix.n - first);
+    const std::byte* file = rows + static_cast<size_t>(first * matrix.n_out) * row_bytes;
+    std::byte* packed = matrix.data + static_cast<size_t>(first) * matrix_bytes;
+    for (int64_t row = 0; row < matrix.n_out; row += n_rows) {
+      const int64_t n = std::min(n_rows, matrix.n_out - row);
+      const size_t n_bytes = static_cast<size_t>(n) * row_bytes;  // of each matrix
+      check(cudaMemcpyAsync(staging_, file + static_cast<size_t>(row) * row_bytes,
+                            static_cast<size_t>(n_together) * n_bytes, cudaMemcpyHostToDevice,
+                            stream_.get()),
+            "load weights");
+      for (int64_t i = 0; i < n_together; ++i) {
+        cuda::pack(format, staging_ + static_cast<size_t>(i) * n_bytes, matrix.n_in, n,
+                   packed + static_cast<size_t>(i) * matrix_bytes +
+                       static_cast<size_t>(row / tile) * tile_bytes,
+                   stream_.get());
+      }
+      check(cudaStreamSynchronize(stream_.get()), "load weights");
+    }
   }
-  for (int64_t first = 0; first < matrix.n_out; first += n_at_once) {
-    const int64_t n = std::min(n_at_once, matrix.n_out - first);
-    check(cudaMemcpyAsync(staging_, rows + static_cast<size_t>(first) * row_bytes,
-                          static_cast<size_t>(n) * row_bytes, cudaMemcpyHostToDevice, stream_.get()),
-          "load weights");
-    cuda::pack(format, staging_, matrix.n_in, n,
-               matrix.data + static_cast<size_t>(first / tile) * tile_bytes, stream_.get());
-    check(cudaStreamSynchronize(stream_.get()), "load weights");
-  }
+}
+
+// Room for so many bytes of a file.
+void CudaKernels::make_staging(size_t n_bytes) {
+  if (n_bytes <= n_staging_) return;
+  cudaFree(std::exchange(staging_, nullptr));
+  n_staging_ = 0;
+  check(cudaMalloc(&staging_, n_bytes), "hold what is loaded");
+  n_staging_ = n_bytes;
 }
 
 }  // namespace

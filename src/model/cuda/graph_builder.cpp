@@ -3,49 +3,15 @@
 #include <algorithm>
 
 #include "model/cuda/best_logits.h"
-#include "model/gpu_kernels.h"
+#include "model/cuda/graph_tensors.h"
 
 namespace forerun::cuda {
 namespace {
-
-constexpr size_t kAlignment = 256;
-
-Matrix matrix_of(const Linear& linear) {
-  const GpuMatrix& packed = *linear.gpu;
-  Matrix matrix = matrix_of(*format_of(packed.type), packed.n_in, packed.n_out);
-  matrix.data = packed.data;
-  return matrix;
-}
 
 // Whether `next` lies right behind `matrix`, so that one product serves both.
 bool go_together(const Matrix& matrix, const Matrix& next) {
   return matrix.format == next.format && matrix.n_in == next.n_in &&
          matrix.data + matrix.n_bytes() == next.data;
-}
-
-const float* floats_of(const ggml_tensor* tensor) {
-  return tensor == nullptr ? nullptr : static_cast<const float*>(tensor->data);
-}
-
-float* output_of(ggml_tensor* node) {
-  return static_cast<float*>(node->data);
-}
-
-// The width of a node of so many bytes, as one with a row for each of the pass.
-int64_t width_of(size_t n_bytes, int n_rows) {
-  return static_cast<int64_t>((n_bytes + static_cast<size_t>(n_rows) - 1) / static_cast<size_t>(n_rows));
-}
-
-int n_rows_of(const ggml_tensor* node) {
-  return static_cast<int>(node->ne[1]);
-}
-
-int64_t n_inputs_for(const std::vector<Linear>& readers) {
-  int64_t n = 0;
-  for (const Linear& reader : readers) {
-    n = std::max(n, padded_inputs(*format_of(reader.gpu->type), reader.gpu->n_in));
-  }
-  return n;
 }
 
 class CudaProgram final : public PassProgram {
@@ -220,17 +186,23 @@ std::vector<CudaGraphBuilder::Output> CudaGraphBuilder::multiply(const std::vect
 }
 
 ggml_tensor* CudaGraphBuilder::gated(const MlpWeights& mlp, ggml_tensor* states) {
-  const std::vector<Output> outputs =
-      multiply({mlp.gate, mlp.up}, activations(mlp.norm, states, {mlp.gate, mlp.up}));
-  const RowsShape shape{.n_rows = n_rows_of(states), .n = config().n_ff};
+  return gated_of(mlp, activations(mlp.norm, states, {mlp.gate, mlp.up}));
+}
+
+ggml_tensor* CudaGraphBuilder::gated_of(const MlpWeights& mlp, ggml_tensor* x) {
+  const std::vector<Output> outputs = multiply({mlp.gate, mlp.up}, x);
+  const RowsShape shape{.n_rows = n_rows_of(x), .n = outputs[0].n};
   const OperandPlace place{.start = 0, .n_inputs = n_inputs_for({mlp.down})};
-  const Gate gate = config().activation == Activation::kGelu ? Gate::kGelu : Gate::kSilu;
-  const auto launch = [=](ggml_tensor* dst, cudaStream_t stream) {
-    cuda::gated(gate, outputs[0].segment(), outputs[1].segment(), shape, place.in(dst), stream);
+  const auto launch = [=, gate = gate()](ggml_tensor* dst, cudaStream_t stream) {
+    cuda::gated(gate, outputs[0].segment(), outputs[1].segment(), shape, nullptr, place.in(dst), stream);
   };
   std::vector<ggml_tensor*> sources{outputs[0].product};
   if (outputs[1].product != outputs[0].product) sources.push_back(outputs[1].product);
   return add_operand(place, shape.n_rows, std::move(sources), launch);
+}
+
+Gate CudaGraphBuilder::gate() const {
+  return config().activation == Activation::kGelu ? Gate::kGelu : Gate::kSilu;
 }
 
 ggml_tensor* CudaGraphBuilder::head(ggml_tensor* states) {

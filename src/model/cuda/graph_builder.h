@@ -1,5 +1,6 @@
 // Graphs of our own CUDA kernels. Ten nodes to a layer: add and norm, project, heads, attend, merge,
-// project; add and norm, gate and up, activate, project.
+// project; add and norm, gate and up, activate, project. Of a mixture, behind the norm: scores, routes,
+// the rows of experts where they are gathered, gate and up, activate, project, combine.
 //
 // A product leaves parts of sums, which the node behind it adds (product.h). So the states that
 // contribute() returns are not there yet: the next norm adds them up.
@@ -10,8 +11,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "core/check.h"
 #include "model/cuda/attention.h"
+#include "model/cuda/experts.h"
 #include "model/cuda/op.h"
 #include "model/cuda/rows.h"
 #include "model/cuda/seen_layout.h"
@@ -29,10 +30,7 @@ class CudaGraphBuilder final : public GraphBuilder {
   ggml_tensor* gated(const MlpWeights& mlp, ggml_tensor* states) override;
   ggml_tensor* contribute(const Linear& linear, ggml_tensor* x, const Norm& post_norm,
                           ggml_tensor* states) override;
-  ggml_tensor* mixture(const MlpWeights& /*mlp*/, ggml_tensor* /*states*/) override {
-    CHECK(false);  // ggml's operations serve those (Model::serving_gpu_kernels)
-    return nullptr;
-  }
+  ggml_tensor* mixture(const MlpWeights& mlp, ggml_tensor* states) override;
   ggml_tensor* head(ggml_tensor* states) override;
   ggml_tensor* best(ggml_tensor* logits) override;
   ggml_tensor* copy_rows(ggml_tensor* states, ggml_tensor* rows) override;
@@ -73,6 +71,38 @@ class CudaGraphBuilder final : public GraphBuilder {
   // A node that has an operand of products, and no more behind it.
   ggml_tensor* add_operand(const OperandPlace& place, int n_rows, std::vector<ggml_tensor*> sources,
                            Launch launch);
+  // What gated() returns, of the operand of its products.
+  ggml_tensor* gated_of(const MlpWeights& mlp, ggml_tensor* x);
+  Gate gate() const;
+
+  // A mixture in a graph (graph_mixture.cpp): nodes of scores, of Routing, and of the operands of items.
+  struct Mixture {
+    const ExpertWeights& experts;
+    ExpertsShape shape;
+    ggml_tensor* scores = nullptr;
+    int n_scores = 0;
+    ggml_tensor* routing = nullptr;
+  };
+  // The outputs of one matrix of every expert, by route.
+  struct ExpertOutput {
+    ggml_tensor* product;
+    ExpertMatrices matrices;
+    ExpertsShape shape;
+    int which;  // of the matrices
+    int n;
+    Segment segment() const;
+  };
+  // An operand of experts: of items, or the one of the rows.
+  struct ExpertInput {
+    ggml_tensor* node;
+    OperandPlace place;
+    bool is_of_items;
+  };
+  void choose_experts(Mixture& mixture, ggml_tensor* x);
+  ExpertInput gathered(const Mixture& mixture, ggml_tensor* x);
+  std::vector<ExpertOutput> multiply_experts(const Mixture& mixture, const std::vector<Linear>& stacks,
+                                             const ExpertInput& x);
+  ExpertInput gated_experts(const Mixture& mixture, const ExpertInput& x);
   ggml_tensor* rope_table(int layer);
   std::function<AttentionWork(ggml_tensor* partials)> attention_work(int layer) const;
 

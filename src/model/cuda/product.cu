@@ -7,21 +7,6 @@
 namespace forerun::cuda {
 namespace {
 
-// Two blocks of threads, each with a run, on each of 132 SMs. With fewer some SMs would have one and
-// others two; matrices with more tiles have a run per tile. A constant, so that GPUs with other numbers
-// of SMs cut sums alike.
-constexpr int kSms = 132, kRuns = 2 * kSms;
-constexpr int kMaxTileRuns = 32;  // more parts than that would cost more to add than they save
-
-const FormatKernels* kernels_of_type(ggml_type type) {
-  for (const auto& family : {float_kernels(), block_kernels(), k_kernels()}) {
-    for (const FormatKernels& kernels : family) {
-      if (kernels.format.type == type) return &kernels;
-    }
-  }
-  return nullptr;
-}
-
 int64_t filled_up(int64_t n, int64_t step) {
   return (n + step - 1) / step * step;
 }
@@ -32,8 +17,8 @@ struct Wide {
   int n_runs = 0;          // of a block
   bool of_groups = false;
 };
-// With too few rows for all SMs to have a block with a group of runs, blocks have runs of their own; that
-// is faster than two products of half the rows where sums stay in warpgroups.
+// With too few rows for all SMs to have a block with a group of runs, blocks have runs of their own;
+// that is faster than two products of half the rows where sums stay in warpgroups.
 Wide wide_of(const Matrix& matrix, int n_rows) {
   constexpr int kMost = 2 * kMaxRows;
   const FormatKernels& kernels = *kernels_of_type(matrix.format->type);
@@ -42,10 +27,10 @@ Wide wide_of(const Matrix& matrix, int n_rows) {
   if (n_rows <= kMost) {
     if (!kernels.adds_in_warpgroups) return {};
     return {.n_rows_at_once = kMost,
-            .n_runs = std::min((cut.n_runs + kSms - 1) / kSms, Cut::kGroup)};
+            .n_runs = std::min((cut.n_runs + Cut::kSms - 1) / Cut::kSms, Cut::kGroup)};
   }
   const int n_blocks = cut.n_groups() * ((n_rows + kMost - 1) / kMost);
-  return {.n_rows_at_once = n_blocks >= kSms * 3 / 4 ? kMost : kMaxRows,
+  return {.n_rows_at_once = n_blocks >= Cut::kSms * 3 / 4 ? kMost : kMaxRows,
           .n_runs = Cut::kGroup,
           .of_groups = true};
 }
@@ -66,6 +51,15 @@ void multiply_many(const Matrix& matrix, const Operand& x, int n_rows, const Wid
 }
 
 }  // namespace
+
+const FormatKernels* kernels_of_type(ggml_type type) {
+  for (const auto& family : {float_kernels(), block_kernels(), k_kernels()}) {
+    for (const FormatKernels& kernels : family) {
+      if (kernels.format.type == type) return &kernels;
+    }
+  }
+  return nullptr;
+}
 
 const Format* format_of(ggml_type type) {
   const FormatKernels* kernels = kernels_of_type(type);
@@ -89,23 +83,22 @@ size_t Matrix::n_bytes() const {
 Cut Matrix::cut() const {
   const int n_tiles = static_cast<int>(n_out / format->tile_rows);
   const int n_stages = static_cast<int>(padded_inputs(*format, n_in) / format->stage_depth);
-  // No run may be without a stage: its part would be left unwritten.
-  const int n_tile_runs = std::min(kMaxTileRuns, n_stages);
-  return {.tile_rows = format->tile_rows,
-          .n_tiles = n_tiles,
-          .n_stages = n_stages,
-          .n_runs = std::max(n_tiles, std::min(kRuns, n_tile_runs * n_tiles))};
+  Cut cut{.tile_rows = format->tile_rows, .n_tiles = n_tiles, .n_stages = n_stages, .n_runs = 0};
+  cut.n_runs = std::max(n_tiles, std::min(Cut::kRuns, cut.most_runs()));
+  return cut;
+}
+
+int Cut::most_parts(bool of_groups) const {
+  int most = 0;
+  for (int tile = 0; tile < n_tiles; ++tile) {
+    const Runs of_tile = runs(tile * tile_rows);
+    most = std::max(most, of_groups ? of_tile.n_groups() : of_tile.n());
+  }
+  return most;
 }
 
 int Matrix::most_parts(int n_rows) const {
-  const Cut c = cut();
-  const bool of_groups = wide_of(*this, n_rows).of_groups;
-  int most = 0;
-  for (int tile = 0; tile < c.n_tiles; ++tile) {
-    const Cut::Runs runs = c.runs(tile * c.tile_rows);
-    most = std::max(most, of_groups ? runs.n_groups() : runs.n());
-  }
-  return most;
+  return cut().most_parts(wide_of(*this, n_rows).of_groups);
 }
 
 Parts parts_of(const Matrix& matrix, int n_rows, const float* data) {

@@ -15,6 +15,7 @@
 #include <cuda_runtime.h>
 #include <ggml.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
@@ -33,8 +34,13 @@ const Format* format_of(ggml_type type);
 // How the sums of a matrix are cut. The same for every number of rows, and on every GPU of a
 // generation.
 struct Cut {
-  static constexpr int kGroup = 8;       // runs that are added before they are added to others
-  static constexpr int kMostGroups = 8;  // that touch a tile
+  // Two blocks of threads, each with a run, on each of 132 SMs. With fewer some SMs would have one and
+  // others two; matrices with more tiles have a run per tile. A constant, so that GPUs with other
+  // numbers of SMs cut sums alike.
+  static constexpr int kSms = 132, kRuns = 2 * kSms;
+  static constexpr int kMostTileRuns = 32;  // more parts would cost more to add than they save
+  static constexpr int kGroup = 8;          // runs that are added before they are added to others
+  static constexpr int kMostGroups = 8;     // that touch a tile
 
   int tile_rows;
   int n_tiles;
@@ -59,6 +65,9 @@ struct Cut {
   }
   __host__ __device__ int n_groups() const { return (n_runs + kGroup - 1) / kGroup; }
   __host__ __device__ int n_outputs() const { return n_tiles * tile_rows; }  // filled up
+  // With more, a run would have no stage: its part would be left unwritten.
+  int most_runs() const { return std::min(kMostTileRuns, n_stages) * n_tiles; }
+  int most_parts(bool of_groups) const;  // of any output
 };
 
 // A matrix as the kernels read it, or several of the same format and n_in one behind the other.

@@ -27,7 +27,7 @@ struct ProductWork {
   int64_t part_stride;  // floats from part to part
   int n_rows;
   int padded_rows;  // of x
-  int n_ring;  // stages in shared memory
+  int n_ring;       // stages in shared memory
   Cut cut;
 };
 
@@ -101,7 +101,7 @@ struct Ring {
 template <typename W, int NT>
 __device__ __forceinline__ void multiply_stage(const std::byte* stage, float (&sums)[W::kTiles][NT][4],
                                                int warp, int lane) {
-  constexpr int kUnroll = NT <= 2 ? W::kBlocks : 1;  // with many columns one block is work enough
+  constexpr int kUnroll = NT <= 2 ? W::kBlocks : 1;    // with many columns one block is work enough
   constexpr int kXBytes = NT * 8 * kOperandBlock * 2;  // of a block
   const std::byte* x = stage + W::kStageBytes;
 #pragma unroll kUnroll
@@ -111,29 +111,65 @@ __device__ __forceinline__ void multiply_stage(const std::byte* stage, float (&s
   }
 }
 
-// The sums of a tile, as far as this block has them, to their part. Leaves zeros.
-template <typename W, int NT>
-__device__ __forceinline__ void store(const ProductWork& work, int tile,
+// The sums of a tile, or what they add to those that are there, to rows that begin at `to`, each with so
+// many outputs. row_of(column) is the row of a column, -1 if it has none. Leaves zeros.
+template <typename W, int NT, typename RowOf>
+__device__ __forceinline__ void store(float* to, int n_outputs, bool adds, RowOf row_of,
                                       float (&sums)[W::kTiles][NT][4]) {
   const int warp = only_here(threadIdx.x) / 32, lane = only_here(threadIdx.x) % 32;
-  const int n_outputs = only_here(work.cut.n_outputs()), n_rows = only_here(work.n_rows);
-  const int part = blockIdx.x - work.cut.run_of(tile * work.cut.n_stages);
-  float* to = work.parts + part * work.part_stride + tile * W::kOutputs + warp * W::kTiles * 16 + lane / 4;
+  to += warp * W::kTiles * 16 + lane / 4;
 #pragma unroll
   for (int nt = 0; nt < NT; ++nt) {
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
-      const int row = nt * 8 + lane % 4 * 2 + i;
+      const int row = row_of(nt * 8 + lane % 4 * 2 + i);
       float* of_row = to + static_cast<int64_t>(row) * n_outputs;
 #pragma unroll
       for (int m = 0; m < W::kTiles; ++m) {
-        if (row < n_rows) {
-          of_row[m * 16] = sums[m][nt][i];
-          of_row[m * 16 + 8] = sums[m][nt][2 + i];
+        if (row >= 0) {
+          const float first = sums[m][nt][i], second = sums[m][nt][2 + i];
+          of_row[m * 16] = adds ? __fadd_rn(of_row[m * 16], first) : first;
+          of_row[m * 16 + 8] = adds ? __fadd_rn(of_row[m * 16 + 8], second) : second;
         }
         sums[m][nt][i] = sums[m][nt][2 + i] = 0.f;
       }
     }
+  }
+}
+
+// Multiplies stages [0, n) of the ring, which is full or as full as these make it. Behind `n_left`
+// stages, and behind the last, it calls store_sums(stages so far, sums), which leaves zeros and says how
+// many there are until it wants to be called again.
+template <typename W, int NT, typename StoreSums>
+__device__ __forceinline__ void multiply_stages(Ring<W, NT>& ring, int n, int n_left,
+                                                StoreSums store_sums) {
+  const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+  const int n_ring = ring.work.n_ring;
+  // Fills the slot of stage i - 1 again, once all warps are done with that.
+  const auto refill = [&](int i, int slot, int parity) {
+    if (ring.fills && i > 0 && i - 1 + n_ring < n) {
+      const int old_slot = slot == 0 ? n_ring - 1 : slot - 1;
+      ptx::barrier_wait(&ring.empty[old_slot], slot == 0 ? parity ^ 1 : parity);
+      ring.begin(i - 1 + n_ring, old_slot);
+    }
+    __syncwarp();
+  };
+  // Late, so as not to wait for slower warps; but with two stages the next would not be under way.
+  const bool refills_early = n_ring == kMinRing;
+
+  float sums[W::kTiles][NT][4] = {};
+  int slot = 0, parity = 0;
+  for (int i = 0; i < n; ++i) {
+    ptx::barrier_wait(&ring.full[slot], parity);
+    if (refills_early) refill(i, slot, parity);
+    multiply_stage<W, NT>(ring.stage(slot), sums, warp, lane);
+    __syncwarp();
+    if (lane == 0) ptx::barrier_arrive(&ring.empty[slot]);
+    if (!refills_early) refill(i, slot, parity);
+    if (++slot == n_ring) slot = 0, parity ^= 1;
+
+    if (--n_left > 0 && i + 1 < n) continue;
+    n_left = store_sums(i + 1, sums);
   }
 }
 
@@ -144,7 +180,6 @@ __global__ void __launch_bounds__(kThreads, 2) multiply_rows(const __grid_consta
   extern __shared__ __align__(128) std::byte stages[];
   __shared__ uint64_t full[kMaxRing], empty[kMaxRing];
 
-  const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   const int n_ring = work.n_ring;
   const int first = work.cut.first(blockIdx.x), n = work.cut.first(blockIdx.x + 1) - first;
   Ring<W, NT> ring{.work = work,
@@ -169,34 +204,17 @@ __global__ void __launch_bounds__(kThreads, 2) multiply_rows(const __grid_consta
     for (int i = 0; i < min(n_ring, n); ++i) ring.begin(i, i);
   }
 
-  // Fills the slot of stage i - 1 again, once all warps are done with that.
-  const auto refill = [&](int i, int slot, int parity) {
-    if (ring.fills && i > 0 && i - 1 + n_ring < n) {
-      const int old_slot = slot == 0 ? n_ring - 1 : slot - 1;
-      ptx::barrier_wait(&empty[old_slot], slot == 0 ? parity ^ 1 : parity);
-      ring.begin(i - 1 + n_ring, old_slot);
-    }
-    __syncwarp();
+  // Where a tile ends, its sums, as far as this block has them, go to their part.
+  const auto store_tile = [&](int n_done, float(&sums)[W::kTiles][NT][4]) {
+    const int tile = (first + n_done - 1) / work.cut.n_stages;
+    const int part = blockIdx.x - work.cut.run_of(tile * work.cut.n_stages);
+    const int n_rows = only_here(work.n_rows);
+    store<W, NT>(
+        work.parts + part * work.part_stride + tile * W::kOutputs, only_here(work.cut.n_outputs()),
+        false, [&](int column) { return column < n_rows ? column : -1; }, sums);
+    return work.cut.n_stages;
   };
-  // Late, so as not to wait for slower warps; but with two stages the next would not be under way.
-  const bool refills_early = n_ring == kMinRing;
-
-  float sums[W::kTiles][NT][4] = {};
-  int slot = 0, parity = 0;
-  int n_left = work.cut.n_stages - first % work.cut.n_stages;  // stages of the tile
-  for (int i = 0; i < n; ++i) {
-    ptx::barrier_wait(&full[slot], parity);
-    if (refills_early) refill(i, slot, parity);
-    multiply_stage<W, NT>(ring.stage(slot), sums, warp, lane);
-    __syncwarp();
-    if (lane == 0) ptx::barrier_arrive(&empty[slot]);
-    if (!refills_early) refill(i, slot, parity);
-    if (++slot == n_ring) slot = 0, parity ^= 1;
-
-    if (--n_left > 0 && i + 1 < n) continue;  // the tile goes on
-    store<W, NT>(work, (first + i) / work.cut.n_stages, sums);
-    n_left = work.cut.n_stages;
-  }
+  multiply_stages(ring, n, work.cut.n_stages - first % work.cut.n_stages, store_tile);
 }
 
 }  // namespace forerun::cuda

@@ -7,6 +7,7 @@
 #include <span>
 
 #include "core/check.h"
+#include "model/cuda/experts_kernel.cuh"
 #include "model/cuda/launch.cuh"
 #include "model/cuda/product.h"
 #include "model/cuda/product_kernel.cuh"
@@ -19,6 +20,7 @@ struct FormatKernels {
   void (*pack)(const std::byte* file_rows, int64_t n_in, int64_t n_rows, std::byte* packed,
                cudaStream_t stream);
   void (*multiply)(const ProductWork& work, cudaStream_t stream);
+  void (*multiply_experts)(const ExpertsWork& work, cudaStream_t stream);
   bool (*has_wide)();  // for the current device: whether it may multiply 64 or 128 rows at once
   bool adds_in_warpgroups;
   void (*multiply_wide)(const WideWork& work, int n_rows_at_once, cudaStream_t stream);
@@ -26,6 +28,8 @@ struct FormatKernels {
 std::span<const FormatKernels> float_kernels();  // product_float.cu
 std::span<const FormatKernels> block_kernels();  // product_blocks.cu
 std::span<const FormatKernels> k_kernels();      // product_k.cu
+// nullptr: there are none.
+const FormatKernels* kernels_of_type(ggml_type type);
 
 // --- packing ---
 
@@ -92,29 +96,43 @@ class PerDevice {
   std::array<T, kMaxDevices> made_{};
 };
 
-// How many stages the ring of a kernel has on the current device, for which it is prepared. Two blocks on
-// an SM if they have room.
-template <typename W, int NT>
+// How many stages the ring of a kernel has on the current device, for which it is prepared. Two blocks
+// on an SM if they have room.
+template <typename W, int NT, auto kKernel>
 int prepare() {
-  constexpr int kBytes = RingStage<W, NT>::kBytes, kBarrierBytes = 2 * kMaxRing * 8;
+  constexpr int kBytes = RingStage<W, NT>::kBytes;
+  constexpr int kBarrierBytes = 2 * kMaxRing * 8 + NT * 8 * 4;  // and the columns of an item
   const int of_sm = device_attribute(cudaDevAttrMaxSharedMemoryPerMultiprocessor);
   const int reserved = device_attribute(cudaDevAttrReservedSharedMemoryPerBlock) + kBarrierBytes;
   const int most = device_attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin) - kBarrierBytes;
   const int room = std::min(kMaxRingBytes, of_sm / 2 - reserved);
   const int n_ring = std::clamp(room / kBytes, kMinRing, kMaxRing);
   CHECK(n_ring * kBytes <= most);
-  check(cudaFuncSetAttribute(multiply_rows<W, NT>, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                  n_ring * kBytes),
-             "prepare a product");
+  check(cudaFuncSetAttribute(kKernel, cudaFuncAttributeMaxDynamicSharedMemorySize, n_ring * kBytes),
+        "prepare a product");
   return n_ring;
 }
 
 template <typename W, int NT>
 void launch_multiply(ProductWork work, cudaStream_t stream) {
   static PerDevice<int> n_ring;
-  work.n_ring = n_ring.get(prepare<W, NT>);
+  work.n_ring = n_ring.get(prepare<W, NT, multiply_rows<W, NT>>);
   launch(multiply_rows<W, NT>,
          {.blocks = dim3(static_cast<unsigned>(work.cut.n_runs)),
+          .threads = kThreads,
+          .shared_bytes = static_cast<size_t>(work.n_ring) * RingStage<W, NT>::kBytes},
+         stream, work);
+}
+
+template <typename W, int NT>
+void launch_multiply_experts(ExpertsWork work, cudaStream_t stream) {
+  constexpr auto kKernel = multiply_expert_rows<W, NT>;
+  static PerDevice<int> n_ring;
+  work.n_ring = n_ring.get(prepare<W, NT, kKernel>);
+  const int n_parts = (work.cut.n_runs + work.runs_of_block - 1) / work.runs_of_block;
+  launch(kKernel,
+         {.blocks = dim3(static_cast<unsigned>(n_parts), static_cast<unsigned>(work.n_matrices),
+                         static_cast<unsigned>(work.n_items)),
           .threads = kThreads,
           .shared_bytes = static_cast<size_t>(work.n_ring) * RingStage<W, NT>::kBytes},
          stream, work);
@@ -127,6 +145,16 @@ void launch_multiply_by_rows(const ProductWork& work, cudaStream_t stream) {
     case 16: return launch_multiply<W, 2>(work, stream);
     case 32: return launch_multiply<W, 4>(work, stream);
     default: return launch_multiply<W, 8>(work, stream);
+  }
+}
+
+template <typename W>
+void launch_multiply_experts_by_width(const ExpertsWork& work, cudaStream_t stream) {
+  switch (work.width) {
+    case 8: return launch_multiply_experts<W, 1>(work, stream);
+    case 16: return launch_multiply_experts<W, 2>(work, stream);
+    case 32: return launch_multiply_experts<W, 4>(work, stream);
+    default: return launch_multiply_experts<W, 8>(work, stream);
   }
 }
 
@@ -175,6 +203,7 @@ FormatKernels kernels_of(ggml_type type) {
                      .stage_bytes = W::kStageBytes},
           .pack = launch_pack<W>,
           .multiply = launch_multiply_by_rows<W>,
+          .multiply_experts = launch_multiply_experts_by_width<W>,
           .has_wide = has_wide<W>,
           .adds_in_warpgroups = W::kWarpgroups == Warpgroups::kSums,
           .multiply_wide = launch_multiply_wide_by_rows<W>};

@@ -66,6 +66,7 @@ __device__ __forceinline__ float gate_of(float x) {
 struct GatedWork {
   Segment a, b;
   RowsShape shape;
+  const int32_t* places;
   Operand x;
 };
 template <Gate kGate, int kRows>
@@ -90,7 +91,7 @@ __global__ void __launch_bounds__(kThreads, 3) gated_kernel(const __grid_constan
                                  gate_of<kGate>(a[r].w)),
                      b[r]);
     }
-    store_operand(work.x, rows.at[r], i, y);
+    store_operand(work.x, work.places == nullptr ? rows.at[r] : __ldcg(work.places + rows.at[r]), i, y);
   }
 }
 
@@ -148,9 +149,9 @@ void copy_rows(const float* states, const Segment& added, const int32_t* chosen,
                         shape, has_fours(added), stream);
 }
 
-void gated(Gate gate, const Segment& a, const Segment& b, RowsShape shape, const Operand& x,
-           cudaStream_t stream) {
-  const GatedWork work{.a = a, .b = b, .shape = shape, .x = x};
+void gated(Gate gate, const Segment& a, const Segment& b, RowsShape shape, const int32_t* places,
+           const Operand& x, cudaStream_t stream) {
+  const GatedWork work{.a = a, .b = b, .shape = shape, .places = places, .x = x};
   switch (gate) {
     case Gate::kSilu: return launch_gated<Gate::kSilu>(work, stream);
     case Gate::kGelu: return launch_gated<Gate::kGelu>(work, stream);

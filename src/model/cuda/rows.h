@@ -42,9 +42,9 @@ void copy_rows(const float* states, const Segment& added, const int32_t* chosen,
                float* to, cudaStream_t stream);
 
 enum class Gate { kSilu, kGelu };  // gelu: the tanh approximation
-// x = gate(a) * b.
-void gated(Gate gate, const Segment& a, const Segment& b, RowsShape shape, const Operand& x,
-           cudaStream_t stream);
+// x = gate(a) * b. Row i is row places[i] of x, or row i where there are no places.
+void gated(Gate gate, const Segment& a, const Segment& b, RowsShape shape, const int32_t* places,
+           const Operand& x, cudaStream_t stream);
 
 // The sum of the parts, with scale and bias, and cap * tanh(y / cap) of it where cap > 0: logits.
 void finish(const Segment& segment, int n_rows, float cap, float* y, cudaStream_t stream);

@@ -146,7 +146,7 @@ TEST_F(RowsTest, Gated) {
             static_cast<size_t>(operand_halves(static_cast<int>(rows.size()), n_inputs)));
         const Parts on = parts.on(parts_on, rows.size());
         gated(gate, {.parts = on, .first = 0, .n = n}, {.parts = on, .first = n, .n = n},
-              {.n_rows = static_cast<int>(rows.size()), .n = n},
+              {.n_rows = static_cast<int>(rows.size()), .n = n}, nullptr,
               {.data = x_on.get(), .padded_rows = padded_rows, .n_inputs = n_inputs}, nullptr);
         return unpacked(x_on.read(), rows.size(), n_inputs, padded_rows);
       });
@@ -215,7 +215,7 @@ TEST_F(RowsTest, OperandsSaturate) {
   const DeviceArray<float> parts_on(parts.data);
   const Parts on = parts.on(parts_on, kRows);
   gated(Gate::kSilu, {.parts = on, .first = 0, .n = kN}, {.parts = on, .first = kN, .n = kN},
-        {.n_rows = kRows, .n = kN}, to, nullptr);
+        {.n_rows = kRows, .n = kN}, nullptr, to, nullptr);
   EXPECT_GT(expect_saturated(got()), kRows * kN / 3);
 }
 
