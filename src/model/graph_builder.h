@@ -66,8 +66,7 @@ class GraphBuilder {
   // The states with linear(x) added, normed before if there is a `post_norm`.
   virtual ggml_tensor* contribute(const Linear& linear, ggml_tensor* x, const Norm& post_norm,
                                   ggml_tensor* states) = 0;
-  // The states with what experts make of them added, and the MLP beside these. Only of builders whose
-  // device computes mixtures (Model::load).
+  // The states with what experts make of them added, and the MLP beside these.
   virtual ggml_tensor* mixture(const MlpWeights& mlp, ggml_tensor* states) = 0;
   // Final norm and head, and the cap of logits if the model has one: [n_vocab, rows of states].
   virtual ggml_tensor* head(ggml_tensor* states) = 0;

@@ -58,11 +58,15 @@ ModelWeights declare_weights(WeightLoader& loader, const Architecture& architect
   return weights;
 }
 
-// Whether our kernels can multiply with everything that is multiplied with.
+// Whether our kernels can multiply with everything that is multiplied with. What chooses experts may be
+// of any type (WeightLoader::decisive_linear); biases of experts they do not add.
 bool can_multiply_all(const GpuKernels& gpu, const GgufFile& file) {
   const bool is_tied = file.find_tensor("output.weight") == nullptr;
   return std::ranges::all_of(file.tensors(), [&](const GgufTensor& tensor) {
-    const bool is_matrix = tensor.shape[1] > 1 && (is_tied || tensor.name != kEmbedding);
+    const std::string_view name = tensor.name;
+    if (name.ends_with("_exps.bias")) return false;
+    const bool is_matrix = tensor.shape[1] > 1 && (is_tied || name != kEmbedding) &&
+                           name.find(".ffn_gate_inp.") == name.npos;
     return !is_matrix || gpu.can_multiply(tensor.type);
   });
 }
@@ -84,7 +88,7 @@ bool has_common_blocks(const ModelConfig& config) {
          config.has_gates &&
          (config.activation == Activation::kSilu || config.activation == Activation::kGelu) &&
          config.head_norms == HeadNorms::kEach && config.temperature_scale == 0.0f &&
-         !config.has_sinks && !config.has_parallel_blocks && config.experts.n_all == 0;
+         !config.has_sinks && !config.has_parallel_blocks;
 }
 
 }  // namespace
