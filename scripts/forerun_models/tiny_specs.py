@@ -257,7 +257,26 @@ def _mixtures() -> list[TinySpec]:
             tied=False,
             experts=Experts(n_ff_shared=96, n_dense_layers=1, has_preference=True, gating=2, scale=1.5, normalises=True),
         ),
+        *_mixtures_of_halves(),
         GPT_OSS,
+    ]
+
+
+def _mixtures_of_halves() -> list[TinySpec]:
+    # For our kernels on GPUs, which have no F32 and want heads of 64 or more.
+    small = TinySpec("", "", n_layer=4, width=128, n_ff=160, n_head=2, n_head_kv=1, head_size=64, weight_type="F16")
+    return [
+        replace(small, name="tiny-qwen2moe-f16", arch="qwen2moe", qkv_bias=True, tied=False, experts=Experts(n_ff_shared=160, has_share=True)),
+        replace(small, name="tiny-granitemoe-f16", arch="granitemoe", n_ff=64, scales=(12.0, 0.015625, 0.22, 8.0), experts=Experts(n_ff=64, n_ff_shared=96)),
+        replace(
+            small,
+            name="tiny-glm4moe-f16",
+            arch="glm4moe",
+            rope_dims=32,
+            qkv_bias=True,
+            tied=False,
+            experts=Experts(n_all=16, n_used=4, n_ff_shared=96, n_dense_layers=1, has_preference=True, gating=2, scale=1.5, normalises=True),
+        ),
     ]
 
 
