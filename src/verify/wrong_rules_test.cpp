@@ -108,7 +108,7 @@ class ReferenceWalk {
     if (fault_ == Fault::kRawBonus) {
       p.clear();
       int32_t token = 0;
-      for (float logit : input_.logits(node)) p[TokenId{token++}] = std::exp(double{logit});
+      for (float logit : input_.logits(node).all()) p[TokenId{token++}] = std::exp(double{logit});
       p = normalised(p);
     }
     if (fault_ == Fault::kPadding && tree.depth(node) < tree.max_depth()) {
