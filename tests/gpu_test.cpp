@@ -24,6 +24,7 @@
 #include "support/engine.h"
 #include "support/engine_options.h"
 #include "support/model_files.h"
+#include "support/spread_model.h"
 #include "support/temp_dir.h"
 
 namespace forerun {
@@ -144,6 +145,46 @@ TEST(Gpu, ComputesWhatTheCpuComputes) {
       EXPECT_LE(hidden.mean, logit_bound(*model).mean / 2) << name << " on " << gpu;
     }
   }
+}
+
+TEST(Gpu, ComputesWithTheCpuWhatTheCpuComputes) {
+  const auto gpus = gpu_names();
+  if (gpus.empty()) GTEST_SKIP() << "no GPU here";
+  const auto device = Device::open({.name = gpus.front(), .n_threads = 2, .pin_threads = false});
+  for (const std::string& name : tiny_model_names()) {
+    const auto model = load_beside_cpu(model_file(name), device);
+    if (model == nullptr) continue;
+    const Outputs expected = run_everything(load_model(model_file(name)));
+    const Outputs found = run_everything(model);
+    EXPECT_TRUE(are_near(*model, found.logits, expected.logits)) << name;
+    if (model->config().experts.n_all > 0) continue;
+    EXPECT_LE(distance(found.hidden, expected.hidden).mean, logit_bound(*model).mean / 2) << name;
+  }
+}
+
+// With the whole model drafting for itself, every draft is right.
+TEST(Gpu, TextIsTheSameWithLayersOnTheCpu) {
+  const auto gpus = gpu_names();
+  if (gpus.empty()) GTEST_SKIP() << "no GPU here";
+  EngineOptions options = engine_options("smollm2", {.n_threads = 2});
+  options.device = gpus.front();
+  options.exact = true;
+  options.placement.n_gpu_layers = 15;
+  Engine engine(options);
+  EXPECT_NE(engine.hardware().placement, "");
+  Request request{.prompt = engine.tokenizer().tokenize("The moon and the sea were talking about the")};
+  request.options.max_tokens = 60;
+  request.options.ignore_eos = true;
+  request.options.sampling.temperature = 0;
+  const Generation plain = engine.generate(request);
+  SpeculationOptions drafting{.method = "uniform"};
+  drafting.options = {{"uniform-skip", "0"}, {"uniform-threshold", "0"}, {"uniform-tokens", "3"}};
+  request.speculation = engine.add_speculation(drafting);
+  const Generation drafted = engine.generate(request);
+  EXPECT_EQ(drafted.tokens, plain.tokens);
+  EXPECT_EQ(drafted.speculation.accept_rate(), 1.0);
+  request.speculation = engine.add_speculation({.method = "auto"});
+  EXPECT_EQ(engine.generate(request).tokens, plain.tokens);
 }
 
 // What makes exact text possible: in passes that are filled up to a fixed number of rows, a

@@ -15,6 +15,7 @@
 #include "support/engine.h"
 #include "support/model_files.h"
 #include "support/path_oracle.h"
+#include "support/spread_model.h"
 
 namespace forerun {
 namespace {
@@ -119,6 +120,25 @@ TEST(Trees, EveryNodeEqualsItsPathRunAloneOnAGpu) {
     }
   }
   EXPECT_GT(n_models, 10);
+}
+
+// A layer on the CPU, and mixtures.
+TEST(Trees, EveryNodeEqualsItsPathRunAloneOnAGpuAndTheCpu) {
+  const auto whole = load_model_on_gpu(model_file("tiny-llama-f16"));
+  if (whole == nullptr) GTEST_SKIP() << "no GPU for our kernels here";
+  int n_dense = 0, n_mixtures = 0;
+  for (const std::string& name : tiny_model_names()) {
+    SCOPED_TRACE(name);
+    const auto model = load_beside_cpu(model_file(name), whole->shared_device());
+    if (model == nullptr || model->kernels_name().empty()) continue;
+    ASSERT_EQ(model->parts().size(), 2u);
+    ++(model->config().experts.n_all > 0 ? n_mixtures : n_dense);
+    const auto executor = make_executor(model);
+    PathOracle oracle(model, KvType::kF16);
+    for (uint32_t seed = 0; seed < 2; ++seed) expect_trees_equal_paths(*executor, oracle, seed);
+  }
+  EXPECT_GT(n_dense, 10);
+  EXPECT_GT(n_mixtures, 0);
 }
 
 TEST(Trees, EveryNodeEqualsItsPathRunAloneInEveryCache) {

@@ -1,5 +1,5 @@
 // Where the layers of a model go. By default on one device if they fit, else on as much of it as they
-// need and on the CPU. What is spread over devices runs through libllama (docs/large_models.md).
+// need and on the CPU (docs/large_models.md).
 #pragma once
 
 #include <optional>

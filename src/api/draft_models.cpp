@@ -20,8 +20,12 @@ uint64_t n_weight_bytes(const Model& model) {
 }  // namespace
 
 std::shared_ptr<Device> DraftModels::device_named(const std::string& name) {
-  const std::shared_ptr<Device>& target = options_.target.model->shared_device();
+  const Model& target_model = *options_.target.model;
+  const std::shared_ptr<Device>& target = target_model.shared_device();
   if (name == "same" || name == target->info().name) return target;
+  for (const ModelPart& part : target_model.parts()) {
+    if (name == part.device->info().name) return part.device;
+  }
   const auto known = devices_.find(name);
   if (known != devices_.end()) return known->second;
   DeviceOptions options = options_.device;

@@ -245,7 +245,7 @@ Engine::Hardware Engine::hardware() const {
   const Device& device = impl_->loaded.model->device();
   return {.device = device.info().name,
           .description = device.info().description,
-          .kernels = std::string(impl_->loaded.model->kernels_name()),
+          .kernels = impl_->loaded.model->kernels_name(),
           .n_threads = device.n_threads(),
           .placement = impl_->loaded.model->placement().where()};
 }

@@ -22,7 +22,7 @@ constexpr size_t kKeptPromptTokens = 4;
 // The bound on the size of drafts that `tree` says.
 TreeSize tree_size(const TreeChoice& tree, const Speculator::Resources& resources) {
   if (tree.is_roofline) {
-    const bool has_accelerator = !resources.executor.model().device().is_host();
+    const bool has_accelerator = !resources.executor.model().helping_device().is_host();
     return [&costs = std::as_const(resources.costs), has_accelerator](int n_requests) {
       return roofline_nodes(costs, has_accelerator, n_requests);
     };
@@ -73,7 +73,7 @@ Speculator::Speculator(const SpeculationOptions& options, const Resources& resou
   if (choice.plans_by_cost) {
     planner_ = std::make_unique<CostPlanner>(
         std::move(drafters), resources.costs, std::move(size),
-        [&device = resources.executor.model().device()](size_t n, const auto& f) {
+        [&device = resources.executor.model().helping_device()](size_t n, const auto& f) {
           device.share_out(n, [&](int /*thread*/, size_t i) { f(i); });
         });
   } else {

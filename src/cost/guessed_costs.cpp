@@ -32,30 +32,29 @@ double share_of_experts(const ExpertsConfig& experts, int n_rows) {
   return 1 - std::pow(1 - static_cast<double>(experts.n_used) / experts.n_all, n_rows);
 }
 
-Bytes bytes_of(const Model& model) {
+// Of the tensors that `counts`.
+template <typename Counts>
+Bytes bytes_of(const Model& model, const Counts& counts) {
   Bytes bytes;
-  bool has_head = false;
-  double embedding = 0;
+  const int n_layers = model.config().n_layers;
+  const bool is_tied = model.file().find_tensor("output.weight") == nullptr;
   for (const GgufTensor& tensor : model.file().tensors()) {
     const std::string_view name = tensor.name;
+    if (!counts(tensor) || (name.starts_with("token_embd") && !is_tied)) continue;
     const auto n = static_cast<double>(tensor.n_bytes);
-    if (name.starts_with("token_embd")) {
-      embedding = n;
-    } else if (!name.starts_with("blk.")) {
+    if (!name.starts_with("blk.")) {
       bytes.rest += n;
-      has_head = has_head || name == "output.weight";
     } else {
       const bool is_expert = name.find("_exps.") != name.npos;
       const bool is_mlp = name.find(".ffn_") != name.npos;
-      (is_expert ? bytes.experts : is_mlp ? bytes.mlp : bytes.attention) += n;
+      (is_expert ? bytes.experts : is_mlp ? bytes.mlp : bytes.attention) += n / std::max(1, n_layers);
     }
   }
-  if (!has_head) bytes.rest += embedding;
-  const int n_layers = std::max(1, model.config().n_layers);
-  bytes.attention /= n_layers;
-  bytes.mlp /= n_layers;
-  bytes.experts /= n_layers;
   return bytes;
+}
+
+Bytes bytes_of(const Model& model) {
+  return bytes_of(model, [](const GgufTensor&) { return true; });
 }
 
 double mlp_bytes(const Bytes& bytes, const ModelConfig& config, int n_rows) {
@@ -70,25 +69,71 @@ uint64_t n_bytes_read(const Model& model, int n_rows) {
   return static_cast<uint64_t>(layer * model.config().n_layers + bytes.rest);
 }
 
+namespace {
+
+// What a device reads in passes.
+struct Share {
+  const Machine& machine;
+  Bytes bytes;
+  int n_attentions;  // layers whose attention it computes
+
+  double seconds(const ModelConfig& config, int n_rows) const {
+    const auto read = [&](int n) {
+      return (bytes.attention + mlp_bytes(bytes, config, n)) * config.n_layers + bytes.rest;
+    };
+    return (read(n_rows) + read(1) * machine.row_share * (n_rows - 1)) / machine.bandwidth;
+  }
+  double seconds_per_token(const ModelConfig& config, int n_rows) const {
+    const double cell_bytes = 2.0 * 2 * static_cast<double>(config.n_embd_kv()) * n_attentions;
+    return kAttentionFactor * cell_bytes / machine.bandwidth *
+           (1 + machine.attention_row_share * (n_rows - 1));
+  }
+};
+
+std::vector<Share> shares_of(const Model& model) {
+  const auto machine_of = [](const Device& device) -> const Machine& {
+    return device.is_host() ? kHost : kAccelerator;
+  };
+  if (model.parts().empty()) {
+    return {{.machine = machine_of(model.device()),
+             .bytes = bytes_of(model),
+             .n_attentions = model.config().n_layers}};
+  }
+  std::vector<Share> shares;
+  for (const ModelPart& part : model.parts()) {
+    const auto counts = [&](const GgufTensor& tensor) {
+      return tensor.name.starts_with("blk.") ? part.needs(tensor) : part.has_head;
+    };
+    int n_attentions = 0;
+    for (int layer = 0; layer < model.config().n_layers; ++layer)
+      n_attentions += part.has_attention(layer) ? 1 : 0;
+    shares.push_back({.machine = machine_of(*part.device),
+                      .bytes = bytes_of(model, counts),
+                      .n_attentions = n_attentions});
+  }
+  return shares;
+}
+
+}  // namespace
+
 Calibration guess_costs(const Executor& executor) {
-  const Model& model = executor.model();
-  const Machine& machine = model.device().is_host() ? kHost : kAccelerator;
-  const ModelConfig& config = model.config();
-  const double one = static_cast<double>(n_bytes_read(model)) / machine.bandwidth;
-  const double cell_bytes = 2.0 * 2 * static_cast<double>(config.n_embd_kv()) * config.n_layers;
-  const double slope = kAttentionFactor * cell_bytes / machine.bandwidth;
+  const ModelConfig& config = executor.model().config();
+  const std::vector<Share> shares = shares_of(executor.model());
   std::vector<CostPoint> points;
   for (const int n : kRowCounts) {
-    const double bytes = static_cast<double>(n_bytes_read(model, n));
-    points.push_back({.n_rows = n,
-                      .seconds = bytes / machine.bandwidth + one * machine.row_share * (n - 1),
-                      .seconds_per_token = slope * (1 + machine.attention_row_share * (n - 1))});
+    CostPoint& point = points.emplace_back(CostPoint{.n_rows = n, .seconds = 0, .seconds_per_token = 0});
+    for (const Share& share : shares) {
+      point.seconds += share.seconds(config, n);
+      point.seconds_per_token += share.seconds_per_token(config, n);
+    }
   }
-  const Bytes bytes = bytes_of(model);
-  return {.curve = CostCurve(std::move(points)),
-          .blocks = {.attention = bytes.attention / machine.bandwidth,
-                     .mlp = mlp_bytes(bytes, config, 1) / machine.bandwidth,
-                     .rest = bytes.rest / machine.bandwidth}};
+  BlockCosts blocks;
+  for (const auto& [machine, bytes, n_attentions] : shares) {
+    blocks.attention += bytes.attention / machine.bandwidth;
+    blocks.mlp += mlp_bytes(bytes, config, 1) / machine.bandwidth;
+    blocks.rest += bytes.rest / machine.bandwidth;
+  }
+  return {.curve = CostCurve(std::move(points)), .blocks = blocks};
 }
 
 }  // namespace forerun

@@ -14,11 +14,7 @@ std::shared_ptr<const Model> load_weights(const std::shared_ptr<const GgufFile>&
                                           const std::function<void(double)>& progress) {
   std::shared_ptr<Device> device = Device::open(options.device);
   Placement placement = place_model(*file, *device, options.placement, options.needs);
-  if (placement.leaves_device) {
-    DeviceOptions cpu = options.device;
-    cpu.name = "cpu";
-    device = Device::open(cpu);
-  }
+  if (placement.leaves_device) device = device->beside("cpu");
   return Model::load(file, std::move(device), progress, std::move(placement));
 }
 

@@ -68,8 +68,8 @@ void TextGrowth::verify_all(std::span<const std::unique_ptr<ActiveRequest>> all)
   }
   if (verified_.size() == 1) return verify_one(*verified_.front(), sampler_scratch_);
   if (verified_.empty()) return;
-  thread_scratch_.resize(static_cast<size_t>(executor_.model().device().n_threads()));
-  executor_.model().device().share_out(verified_.size(), [&](int thread, size_t i) {
+  thread_scratch_.resize(static_cast<size_t>(executor_.model().helping_device().n_threads()));
+  executor_.model().helping_device().share_out(verified_.size(), [&](int thread, size_t i) {
     verify_one(*verified_[i], thread_scratch_[static_cast<size_t>(thread)]);
   });
 }

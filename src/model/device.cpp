@@ -97,21 +97,27 @@ std::shared_ptr<Device> Device::open(const DeviceOptions& options) {
   std::shared_ptr<Device> device(new Device());
   device->device_ = find_device(options.name);
   device->info_ = describe(device->device_);
-  device->is_chosen_ = is_choice(options.name);
+  device->options_ = options;
   device->is_host_ = ggml_backend_buft_is_host(ggml_backend_dev_buffer_type(device->device_));
   if (is_cpu(device->device_)) device->kernels_ = &best_kernels();
-  device->kv_type_ = options.kv_type;
   if (is_gpu(device->device_) && !wants_ggml_kernels())
     device->gpu_kernels_ = make_gpu_kernels(device->device_);
   device->backend_.reset(ggml_backend_dev_init(device->device_, nullptr));
   if (!device->backend_) {
     fail(ErrorCode::kUnsupported, "cannot start device {}: {}", device->info_.name, log.first_error());
   }
-  device->start_threads(options);
+  device->start_threads();
   return device;
 }
 
-void Device::start_threads(const DeviceOptions& options) {
+std::shared_ptr<Device> Device::beside(const std::string& name) const {
+  DeviceOptions options = options_;
+  options.name = name;
+  return open(options);
+}
+
+void Device::start_threads() {
+  const DeviceOptions& options = options_;
   const CpuTopology topology = cpu_topology();
   const int most = std::min(GGML_MAX_N_THREADS,
                             kMaxThreadsPerCpu * std::max(1, static_cast<int>(topology.cpus.size())));
@@ -186,7 +192,7 @@ std::vector<NamedDevice> Device::gpus() const {
   if (!is_gpu(device_)) return gpus;
   gpus.push_back({.raw = device_, .name = info_.name});
   for (ggml_backend_dev_t device : usable_devices()) {
-    if (is_chosen_ || device == device_ || !is_gpu(device)) continue;
+    if (is_choice(options_.name) || device == device_ || !is_gpu(device)) continue;
     gpus.push_back({.raw = device, .name = public_name(device)});
   }
   return gpus;
@@ -270,9 +276,13 @@ std::span<const float> Device::read(const ggml_tensor* tensor, size_t n, DeviceM
   // Such memory takes a millisecond to get, and requests come one by one.
   if (staging.size() < n_bytes)
     staging = allocate_host(std::max(n_bytes, 2 * staging.size()), "reading results");
-  auto* floats = reinterpret_cast<float*>(staging.data());
-  ggml_backend_tensor_get(tensor, floats, 0, n_bytes);
-  return {floats, n};
+  const std::span floats(reinterpret_cast<float*>(staging.data()), n);
+  read(tensor, floats);
+  return floats;
+}
+
+void Device::read(const ggml_tensor* tensor, std::span<float> to) {
+  ggml_backend_tensor_get(tensor, to.data(), 0, to.size_bytes());
 }
 
 }  // namespace forerun

@@ -72,10 +72,12 @@ class Device {
   // Throws Error when there is no such device or the options make no sense.
   static std::shared_ptr<Device> open(const DeviceOptions& options = {});
   static std::vector<DeviceInfo> list();
+  // Another one with the same options.
+  std::shared_ptr<Device> beside(const std::string& name) const;
 
   const DeviceInfo& info() const { return info_; }
   int n_threads() const { return n_threads_; }
-  KvType kv_type() const { return kv_type_; }
+  KvType kv_type() const { return options_.kv_type; }
   // The CPU that each thread is bound to; empty: none is.
   std::span<const int> cpus() const { return cpus_; }
   ggml_backend_dev_t raw() const { return device_; }
@@ -117,18 +119,19 @@ class Device {
   // A tensor's first `n` floats for the CPU to read: in place where it can, else copied into
   // `staging`, which grows as needed. Valid until the next compute() or read() into it.
   std::span<const float> read(const ggml_tensor* tensor, size_t n, DeviceMemory& staging) const;
+  // The same to where the caller wants them.
+  static void read(const ggml_tensor* tensor, std::span<float> to);
 
  private:
   Device() = default;
-  void start_threads(const DeviceOptions& options);
+  void start_threads();
   static void map_host_memory(DeviceMemory& memory, size_t n_bytes);
 
   DeviceInfo info_;
+  DeviceOptions options_;
   ggml_backend_dev_t device_ = nullptr;
-  bool is_chosen_ = true;  // by name
   bool is_host_ = true;
   int n_threads_ = 1;
-  KvType kv_type_ = KvType::kF16;
   const KernelSet* kernels_ = nullptr;
   std::unique_ptr<GpuKernels> gpu_kernels_;
   std::vector<int> cpus_;

@@ -60,7 +60,7 @@ class Executor {
             const std::filesystem::path& path) const {
     runner_->save(sequence, tokens, path);
   }
-  std::optional<KvCache::Restored> restore(const std::filesystem::path& path) {
+  std::optional<RestoredText> restore(const std::filesystem::path& path) {
     return runner_->restore(path);
   }
 

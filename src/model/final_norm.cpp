@@ -6,17 +6,19 @@
 
 namespace forerun {
 
-FinalNorm::FinalNorm(const Model& model)
-    : kind_(model.weights().output_norm.kind), eps_(model.config().norm_eps) {
+FinalNorm::FinalNorm(const Model& model) : eps_(model.config().norm_eps) {
+  const ModelPart& part = model.parts()[static_cast<size_t>(model.head_part())];
+  const Norm& norm = part.weights.output_norm;
   const auto read = [&](const ggml_tensor* tensor, float otherwise) {
     const auto n_embd = static_cast<size_t>(model.config().n_embd);
     if (tensor == nullptr) return std::vector<float>(n_embd, otherwise);
     DeviceMemory staging;
-    const auto numbers = model.device().read(tensor, n_embd, staging);
+    const auto numbers = part.device->read(tensor, n_embd, staging);
     return std::vector<float>(numbers.begin(), numbers.end());
   };
-  weight_ = read(model.weights().output_norm.weight, 1.0f);
-  bias_ = read(model.weights().output_norm.bias, 0.0f);
+  kind_ = norm.kind;
+  weight_ = read(norm.weight, 1.0f);
+  bias_ = read(norm.bias, 0.0f);
 }
 
 void FinalNorm::apply(std::span<const float> state, std::span<float> normed) const {

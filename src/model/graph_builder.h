@@ -29,7 +29,7 @@ struct PassInputs {
   ggml_tensor* mask = nullptr;          // F16 [n_kv, n_rows]: 0 where a row sees a cell, else -inf
   ggml_tensor* window_mask = nullptr;   // the same for layers with a sliding window
   ggml_tensor* seen = nullptr;          // what rows see, as our kernels on GPUs read it
-  ggml_tensor* logit_rows = nullptr;    // I32 [n_logits]: the rows whose logits are wanted
+  ggml_tensor* out_rows = nullptr;      // I32 [n_out]: the rows that something comes out of
   ggml_tensor* hidden_rows = nullptr;   // I32 [n_hidden]
 };
 

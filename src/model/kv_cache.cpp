@@ -11,7 +11,9 @@ namespace {
 // More than any memory holds, and small enough for arithmetic on cells to stay in an int.
 constexpr int kMaxCells = 1 << 30;
 
-int rounded_up(int n_cells) {
+}  // namespace
+
+int KvCache::n_cells_for(int n_cells) {
   if (n_cells < 1) {
     fail(ErrorCode::kInvalidArgument, "a context needs room for at least one token, not {}", n_cells);
   }
@@ -21,19 +23,15 @@ int rounded_up(int n_cells) {
   return (n_cells + kKvGranularity - 1) / kKvGranularity * kKvGranularity;
 }
 
-}  // namespace
-
-KvCache::KvCache(const ModelConfig& config, const Device& device, const KvOptions& options)
-    : type_(options.type),
-      memory_(allocate(config, device, rounded_up(options.n_cells))),
-      cells_(rounded_up(options.n_cells)) {}
+KvCache::KvCache(const ModelConfig& config, const ModelPart& part, const KvOptions& options)
+    : type_(options.type), memory_(allocate(config, part, n_cells_for(options.n_cells))) {}
 
 size_t KvCache::cell_bytes(const ModelConfig& config, KvType type) {
   return 2 * static_cast<size_t>(config.n_layers) *
          ggml_row_size(ggml_type_of(type), config.n_embd_kv());
 }
 
-DeviceMemory KvCache::allocate(const ModelConfig& config, const Device& device, int n_cells) {
+DeviceMemory KvCache::allocate(const ModelConfig& config, const ModelPart& part, int n_cells) {
   const ggml_type type = ggml_type_of(type_);
   if (config.head_dim % ggml_blck_size(type) != 0) {
     fail(ErrorCode::kUnsupported,
@@ -43,21 +41,28 @@ DeviceMemory KvCache::allocate(const ModelConfig& config, const Device& device, 
   const auto n_tensors = static_cast<size_t>(2 * config.n_layers);
   context_.reset(ggml_init(
       {.mem_size = (n_tensors + 1) * ggml_tensor_overhead(), .mem_buffer = nullptr, .no_alloc = true}));
-  const size_t alignment = ggml_backend_buft_get_alignment(device.default_buffer_type());
+  ggml_backend_buffer_type_t memory_type = part.device->default_buffer_type();
+  const size_t alignment = ggml_backend_buft_get_alignment(memory_type);
   size_t n_bytes = 0;
   for (int layer = 0; layer < config.n_layers; ++layer) {
     for (auto* tensors : {&keys_, &values_}) {
+      if (!part.has_attention(layer)) {
+        tensors->push_back(nullptr);
+        continue;
+      }
       ggml_tensor* tensor = ggml_new_tensor_2d(context_.get(), type, config.n_embd_kv(), n_cells);
       tensors->push_back(tensor);
       const size_t n_tensor_bytes =
-          GGML_PAD(ggml_backend_buft_get_alloc_size(device.default_buffer_type(), tensor), alignment);
+          GGML_PAD(ggml_backend_buft_get_alloc_size(memory_type, tensor), alignment);
       n_bytes = n_tensor_bytes > SIZE_MAX - n_bytes ? SIZE_MAX : n_bytes + n_tensor_bytes;
     }
   }
-  DeviceMemory memory = device.allocate_zeroed(
+  if (n_bytes == 0) return {};
+  DeviceMemory memory = part.device->allocate_zeroed(
       n_bytes, fmt::format("a context of {} tokens ({}; a smaller one: -c)", n_cells, to_string(type_)));
   ggml_tallocr allocator = ggml_tallocr_new(memory.buffer());
   for (int layer = 0; layer < config.n_layers; ++layer) {
+    if (!part.has_attention(layer)) continue;
     CHECK(ggml_tallocr_alloc(&allocator, keys(layer)) == GGML_STATUS_SUCCESS);
     CHECK(ggml_tallocr_alloc(&allocator, values(layer)) == GGML_STATUS_SUCCESS);
   }

@@ -1,5 +1,3 @@
-// Saving and restoring the committed text of a sequence.
-//
 // The file, little-endian:
 //   magic "FRKV", u32 version, u64 model fingerprint, u32 cache type, u32 layers,
 //   u64 bytes per row of keys (and of values), u32 tokens, u32 zero,
@@ -7,6 +5,10 @@
 //   per layer: the keys of all tokens in order, then their values,
 //   u64 StableHash to which the header, the ids and each block of keys or values were
 //   added, one after the other.
+#include "model/kv_file.h"
+
+#include <ggml-backend.h>
+
 #include <algorithm>
 #include <cstring>
 
@@ -16,7 +18,6 @@
 #include "core/hash.h"
 #include "core/mapped_file.h"
 #include "core/replace_file.h"
-#include "model/kv_cache.h"
 
 namespace forerun {
 namespace {
@@ -100,16 +101,16 @@ void for_each_run(std::span<const int32_t> cells, Visit visit) {
 
 }  // namespace
 
-void KvCache::save(SequenceId sequence, std::span<const TokenId> tokens, uint64_t model_fingerprint,
-                   const std::filesystem::path& path) const {
-  const auto cells = cells_.committed_cells(sequence);
+void KvContents::save(const KvCells& all_cells, SequenceId sequence, std::span<const TokenId> tokens,
+                      const std::filesystem::path& path) const {
+  const auto cells = all_cells.committed_cells(sequence);
   CHECK(tokens.size() == cells.size());
-  const size_t row_bytes = keys(0)->nb[1];
+  const size_t row_bytes = tensors.front()->nb[1];
   Header header{.magic = {},
                 .version = kVersion,
                 .model_fingerprint = model_fingerprint,
-                .kv_type = static_cast<uint32_t>(type_),
-                .n_layers = static_cast<uint32_t>(keys_.size()),
+                .kv_type = static_cast<uint32_t>(type),
+                .n_layers = static_cast<uint32_t>(tensors.size() / 2),
                 .row_bytes = row_bytes,
                 .n_tokens = static_cast<uint32_t>(tokens.size()),
                 .reserved = 0};
@@ -119,23 +120,21 @@ void KvCache::save(SequenceId sequence, std::span<const TokenId> tokens, uint64_
   writer.write(std::as_bytes(std::span(&header, 1)));
   writer.write(std::as_bytes(tokens));
   std::vector<std::byte> rows(row_bytes * cells.size());
-  for (size_t layer = 0; layer < keys_.size(); ++layer) {
-    for (ggml_tensor* tensor : {keys_[layer], values_[layer]}) {
-      for_each_run(cells, [&](size_t cell, size_t position, size_t count) {
-        ggml_backend_tensor_get(tensor, rows.data() + position * row_bytes, cell * row_bytes,
-                                count * row_bytes);
-      });
-      writer.write(rows);
-    }
+  for (const ggml_tensor* tensor : tensors) {
+    for_each_run(cells, [&](size_t cell, size_t position, size_t count) {
+      ggml_backend_tensor_get(tensor, rows.data() + position * row_bytes, cell * row_bytes,
+                              count * row_bytes);
+    });
+    writer.write(rows);
   }
   writer.finish();
 }
 
-std::optional<KvCache::Restored> KvCache::restore(const std::filesystem::path& path,
-                                                  uint64_t model_fingerprint) {
+std::optional<RestoredText> KvContents::restore(KvCells& cells,
+                                                const std::filesystem::path& path) const {
   const MappedFile file(path);
   const std::string name = path.string();
-  const size_t row_bytes = keys(0)->nb[1];
+  const size_t row_bytes = tensors.front()->nb[1];
 
   Header header{};
   HashedReader reader(file.bytes(), name);
@@ -147,37 +146,35 @@ std::optional<KvCache::Restored> KvCache::restore(const std::filesystem::path& p
   if (header.model_fingerprint != model_fingerprint) {
     fail(ErrorCode::kInvalidArgument, "{} was saved with another model; use another file", name);
   }
-  if (header.kv_type != static_cast<uint32_t>(type_) || header.n_layers != keys_.size() ||
+  if (header.kv_type != static_cast<uint32_t>(type) || header.n_layers != tensors.size() / 2 ||
       header.row_bytes != row_bytes) {
     fail(ErrorCode::kInvalidArgument, "{} was saved with another cache type than {}; use another file",
-         name, to_string(type_));
+         name, to_string(type));
   }
 
   // The whole file is checked before anything in the cache changes.
-  Restored restored{};
+  RestoredText restored{};
   const auto token_bytes = reader.read(header.n_tokens * sizeof(TokenId));
   restored.tokens.resize(header.n_tokens);
   std::memcpy(restored.tokens.data(), token_bytes.data(), token_bytes.size());
   std::vector<std::span<const std::byte>> blocks;
-  for (size_t i = 0; i < 2 * keys_.size(); ++i)
-    blocks.push_back(reader.read(header.n_tokens * row_bytes));
+  for (size_t i = 0; i < tensors.size(); ++i) blocks.push_back(reader.read(header.n_tokens * row_bytes));
   reader.check_hash();
 
-  if (static_cast<int64_t>(header.n_tokens) > cells_.n_free()) return std::nullopt;
-  restored.sequence = cells_.create();
+  if (static_cast<int64_t>(header.n_tokens) > cells.n_free()) return std::nullopt;
+  restored.sequence = cells.create();
   std::vector<NodeId> chain;
   std::optional<NodeId> parent;
   for (uint32_t i = 0; i < header.n_tokens; ++i) {
-    parent = cells_.extend(restored.sequence, parent);
+    parent = cells.extend(restored.sequence, parent);
     CHECK(parent.has_value());
     chain.push_back(*parent);
   }
-  cells_.commit(restored.sequence, chain);
-  const auto cells = cells_.committed_cells(restored.sequence);
+  cells.commit(restored.sequence, chain);
+  const auto written = cells.committed_cells(restored.sequence);
   for (size_t i = 0; i < blocks.size(); ++i) {
-    ggml_tensor* tensor = i % 2 == 0 ? keys_[i / 2] : values_[i / 2];
-    for_each_run(cells, [&](size_t cell, size_t position, size_t count) {
-      ggml_backend_tensor_set(tensor, blocks[i].data() + position * row_bytes, cell * row_bytes,
+    for_each_run(written, [&](size_t cell, size_t position, size_t count) {
+      ggml_backend_tensor_set(tensors[i], blocks[i].data() + position * row_bytes, cell * row_bytes,
                               count * row_bytes);
     });
   }

@@ -1,8 +1,8 @@
 // Which device gets which layers: arithmetic on sizes, without any device.
 //
 // The last layers go to devices (GPUs, RPC servers), in their order, and the head behind the last of
-// them; the layers before stay with the CPU. So has libllama it, which computes what is spread like
-// this.
+// them; the layers before stay with the CPU. So has libllama it, which computes some of what is spread
+// like this.
 #pragma once
 
 #include <cstddef>

@@ -35,6 +35,7 @@ class LayerSet {
   int n_layers() const { return n_layers_; }
   int n_blocks() const { return 2 * n_layers_; }
   int n_running() const { return static_cast<int>(runs_.count()); }
+  bool has_attention() const;  // in any layer
   bool is_full() const { return n_running() == n_blocks(); }
 
   bool runs(BlockId block) const { return runs_[index(block)]; }

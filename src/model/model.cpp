@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <deque>
 #include <string>
 
 #include "core/check.h"
@@ -34,13 +35,14 @@ const GgufTensor* find_embedding(const GgufFile& file, const ModelConfig& config
   return embedding;
 }
 
-ModelWeights declare_weights(WeightLoader& loader, const Architecture& architecture,
-                             const ModelConfig& config) {
-  ModelWeights weights;
+void declare_weights(WeightLoader& loader, const Architecture& architecture, const ModelConfig& config,
+                     ModelPart& part) {
+  ModelWeights& weights = part.weights;
   for (int layer = 0; layer < config.n_layers; ++layer) {
     weights.layers.push_back(architecture.declare_layer(loader, config, layer));
   }
   weights.rope_factors = loader.optional_vector("rope_freqs.weight", config.rope.n_dims / 2);
+  if (!part.has_head) return;
   weights.output_norm = declare_norm(loader, config, "output_norm", config.n_embd);
   if (loader.has("output.weight")) {
     weights.head = loader.linear("output", config.n_embd, config.n_vocab);
@@ -55,18 +57,19 @@ ModelWeights declare_weights(WeightLoader& loader, const Architecture& architect
            "a head with a scale or a bias of its own whose logits are scaled, too");
     weights.head.scale = loader.constant(config.logit_scale);
   }
-  return weights;
 }
 
-// Whether our kernels can multiply with everything that is multiplied with. What chooses experts may be
-// of any type (WeightLoader::decisive_linear); biases of experts they do not add.
-bool can_multiply_all(const GpuKernels& gpu, const GgufFile& file) {
+// Whether our kernels can multiply with everything that a part multiplies with. What chooses experts may
+// be of any type (WeightLoader::decisive_linear); biases of experts they do not add.
+bool can_multiply_all(const GpuKernels& gpu, const GgufFile& file, const ModelPart& part) {
   const bool is_tied = file.find_tensor("output.weight") == nullptr;
   return std::ranges::all_of(file.tensors(), [&](const GgufTensor& tensor) {
     const std::string_view name = tensor.name;
+    const bool is_head = !name.starts_with("blk.");
+    const bool is_used = is_head ? part.has_head && (is_tied || name != kEmbedding) : part.needs(tensor);
+    if (!is_used) return true;
     if (name.ends_with("_exps.bias")) return false;
-    const bool is_matrix = tensor.shape[1] > 1 && (is_tied || name != kEmbedding) &&
-                           name.find(".ffn_gate_inp.") == name.npos;
+    const bool is_matrix = tensor.shape[1] > 1 && name.find(".ffn_gate_inp.") == name.npos;
     return !is_matrix || gpu.can_multiply(tensor.type);
   });
 }
@@ -93,10 +96,11 @@ bool has_common_blocks(const ModelConfig& config) {
 
 }  // namespace
 
-GpuKernels* Model::serving_gpu_kernels() const {
-  GpuKernels* gpu = device_->gpu_kernels();
+GpuKernels* Model::serving_gpu_kernels(const ModelPart& part) const {
+  GpuKernels* gpu = part.device->gpu_kernels();
   const bool serves = gpu != nullptr && has_common_blocks(config_) &&
-                      gpu->serves(config_, device_->kv_type()) && can_multiply_all(*gpu, *file_);
+                      gpu->serves(config_, part.device->kv_type()) &&
+                      can_multiply_all(*gpu, *file_, part);
   return serves ? gpu : nullptr;
 }
 
@@ -141,18 +145,42 @@ std::shared_ptr<const Model> Model::load(std::shared_ptr<const GgufFile> file,
     return model;
   }
   model->config_ = model->architecture_->config(model->file_->metadata());
-  if (model->device_->kernels() != nullptr && model->config_.head_dim > kMaxHeadDim) {
-    fail(ErrorCode::kUnsupported, "the model has heads of size {}; on CPUs forerun takes up to {}",
-         model->config_.head_dim, kMaxHeadDim);
-  }
   model->embedding_ = find_embedding(*model->file_, model->config_);
   model->config_.n_vocab = static_cast<int>(model->embedding_->shape[1]);
 
-  model->gpu_ = model->serving_gpu_kernels();
-  WeightLoader loader(*model->file_, *model->device_, model->gpu_);
-  model->weights_ = declare_weights(loader, *model->architecture_, model->config_);
-  model->storage_ = loader.load(progress);
+  model->load_parts(progress);
   return model;
+}
+
+void Model::load_parts(const std::function<void(double)>& progress) {
+  parts_ = parts_of(device_, placement_, config_);
+  part_of_block_.assign(static_cast<size_t>(2 * config_.n_layers), 0);
+  std::deque<WeightLoader> loaders;
+  size_t n_total = 0, n_loaded = 0;
+  for (size_t p = 0; p < parts_.size(); ++p) {
+    ModelPart& part = parts_[p];
+    if (part.device->kernels() != nullptr && config_.head_dim > kMaxHeadDim) {
+      fail(ErrorCode::kUnsupported, "the model has heads of size {}; on CPUs forerun takes up to {}",
+           config_.head_dim, kMaxHeadDim);
+    }
+    for (int b = 0; b < part.blocks.n_blocks(); ++b) {
+      if (part.blocks.runs(BlockId{b})) part_of_block_[static_cast<size_t>(b)] = static_cast<int>(p);
+    }
+    if (part.has_head) head_part_ = static_cast<int>(p);
+    part.gpu = serving_gpu_kernels(part);
+    WeightLoader& loader = loaders.emplace_back(*file_, part);
+    declare_weights(loader, *architecture_, config_, part);
+    n_total += loader.n_bytes();
+  }
+  for (size_t p = 0; p < parts_.size(); ++p) {
+    const size_t n_bytes = loaders[p].n_bytes();
+    const auto tell = [&](double share) {
+      const double n = static_cast<double>(n_loaded) + share * static_cast<double>(n_bytes);
+      if (progress && n_total > 0) progress(n / static_cast<double>(n_total));
+    };
+    parts_[p].storage = loaders[p].load(tell);
+    n_loaded += n_bytes;
+  }
 }
 
 void Model::embed(TokenId token, std::span<float> embedding) const {
@@ -180,15 +208,25 @@ void Model::require_blocks(std::string_view what) const {
 }
 
 std::string Model::why_libllama() const {
-  if (placement_.is_spread()) return "a model that is spread over devices runs through libllama";
+  if (placement_.servers) return "a model with layers on other machines runs through libllama";
   if (placement_.from_file) return "a model that is larger than memory runs through libllama";
   return fmt::format("'{}' models run through libllama", config_.architecture);
 }
 
-std::string_view Model::kernels_name() const {
-  if (llama_ != nullptr) return "";
-  if (gpu_ != nullptr) return gpu_->name();
-  return device_->kernels() != nullptr ? device_->kernels()->name : "";
+Device& Model::helping_device() const {
+  const auto on_cpu =
+      std::ranges::find_if(parts_, [](const ModelPart& p) { return p.device->is_host(); });
+  return on_cpu != parts_.end() ? *on_cpu->device : *device_;
+}
+
+std::string Model::kernels_name() const {
+  std::string names;
+  for (const ModelPart& part : parts_) {
+    if (!part.has_own_kernels()) return "";
+    const std::string name = part.gpu != nullptr ? part.gpu->name() : part.device->kernels()->name;
+    if (names.find(name) == names.npos) names += (names.empty() ? "" : ", ") + name;
+  }
+  return names;
 }
 
 uint64_t Model::fingerprint() const {

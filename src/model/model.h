@@ -1,4 +1,5 @@
-// A model ready to run: its file, its configuration and its weights on a device.
+// A model ready to run: its file, its configuration and its weights, on one device or spread over
+// several.
 //
 // Const after loading; any number of Executors (executor.h) can share one, from the
 // thread that its device belongs to (device.h).
@@ -11,6 +12,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "core/ids.h"
 #include "gguf/gguf_file.h"
@@ -18,9 +20,8 @@
 #include "model/config.h"
 #include "model/device.h"
 #include "model/llama/llama_model.h"
+#include "model/model_part.h"
 #include "model/placement.h"
-#include "model/weight_loader.h"
-#include "model/weights.h"
 
 namespace forerun {
 
@@ -41,7 +42,11 @@ class Model {
 
   const GgufFile& file() const { return *file_; }
   const ModelConfig& config() const { return config_; }
-  const ModelWeights& weights() const { return weights_; }
+  // In the order in which a pass first meets them; none where libllama computes it.
+  std::span<const ModelPart> parts() const { return parts_; }
+  // By block: which part computes it.
+  std::span<const int> part_of_block() const { return part_of_block_; }
+  int head_part() const { return head_part_; }
   // How its blocks are computed; where there is one, layers can be left out and states seen.
   const Architecture& architecture() const { return *architecture_; }
   bool has_blocks() const { return architecture_ != nullptr; }
@@ -52,11 +57,14 @@ class Model {
   // Why that is so, as a clause.
   std::string why_libllama() const;
   const Placement& placement() const { return placement_; }
+  // That it was wanted on.
   Device& device() const { return *device_; }
-  // Our kernels on a GPU, where they compute this model; nullptr: others do.
-  GpuKernels* gpu_kernels() const { return gpu_; }
-  // What our kernels that compute it are called; "": others do.
-  std::string_view kernels_name() const;
+  // Whose threads do what is left to the CPU between passes: the CPU's, if it has a part.
+  Device& helping_device() const;
+  // Our kernels on a GPU, where they compute the whole model; nullptr: others do.
+  GpuKernels* gpu_kernels() const { return parts_.size() == 1 ? parts_.front().gpu : nullptr; }
+  // What our kernels that compute it are called; "": others compute some of it.
+  std::string kernels_name() const;
   const std::shared_ptr<Device>& shared_device() const { return device_; }
 
   // Writes the model's embedding of a token, already scaled: n_embd floats.
@@ -68,17 +76,18 @@ class Model {
   explicit Model(std::shared_ptr<const GgufFile> file) : file_(std::move(file)) {}
 
   std::shared_ptr<const GgufFile> file_;
-  GpuKernels* serving_gpu_kernels() const;
+  void load_parts(const std::function<void(double)>& progress);
+  GpuKernels* serving_gpu_kernels(const ModelPart& part) const;
 
   std::shared_ptr<Device> device_;
   Placement placement_;
-  GpuKernels* gpu_ = nullptr;  // of the device
   const Architecture* architecture_ = nullptr;
   std::unique_ptr<LlamaModel> llama_;
   ModelConfig config_;
   const GgufTensor* embedding_ = nullptr;  // [n_embd, n_vocab], read from the mapped file
-  ModelWeights weights_;
-  WeightStorage storage_;
+  std::vector<ModelPart> parts_;
+  std::vector<int> part_of_block_;
+  int head_part_ = 0;
 };
 
 // The architecture of ours that computes the file; nullptr: libllama does. Checks that one of the two

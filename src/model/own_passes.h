@@ -1,20 +1,16 @@
-// Passes as graphs of our own.
-//
-// Graphs are built once per shape and reused; a steady decode step builds nothing
-// and allocates nothing. All graphs share one buffer, sized for the largest.
+// Passes as graphs of our own, in one stage for each run of blocks that one part of the model has: a
+// single one where a device has them all.
 #pragma once
-
-#include <ggml-cpp.h>
 
 #include <memory>
 #include <vector>
 
-#include "model/device_logits.h"
 #include "model/executor_options.h"
 #include "model/kv_cache.h"
 #include "model/model.h"
-#include "model/pass_graph.h"
+#include "model/part_passes.h"
 #include "model/pass_runner.h"
+#include "model/pass_stages.h"
 
 namespace forerun {
 
@@ -23,55 +19,42 @@ class OwnPasses final : public PassRunner {
   // Throws Error{kOutOfMemory}.
   OwnPasses(std::shared_ptr<const Model> model, const ExecutorOptions& options);
 
-  KvCells& cells() override { return cache_.cells(); }
-  void run(const Pass& wanted, PassResult& result) override;
+  KvCells& cells() override { return cells_; }
+  void run(const Pass& pass, PassResult& result) override;
   int n_computed(int n_rows) const override;
-  int n_until_next_span(int position) const override { return kv_span(position + 1) - position - 1; }
-  int n_graphs_built() const override { return n_graphs_built_; }
+  int n_until_next_span(int position) const override;
+  int n_graphs_built() const override;
   bool was_usual() const override { return was_usual_; }
   void save(SequenceId sequence, std::span<const TokenId> tokens,
             const std::filesystem::path& path) const override;
-  std::optional<KvCache::Restored> restore(const std::filesystem::path& path) override;
+  std::optional<RestoredText> restore(const std::filesystem::path& path) override;
 
  private:
-  struct CachedGraph {
-    std::unique_ptr<PassGraph> graph;
-    int64_t last_used;
-  };
-  bool has_own_kernels() const {
-    return model_->device().kernels() != nullptr || model_->gpu_kernels() != nullptr;
+  StagePlan plan() const {
+    return {.part_of_block = model_->part_of_block(), .head_part = model_->head_part()};
   }
-  int kv_span(int n_used) const;
-  int listed_span() const;
-  PassShape shape_of(const Pass& pass) const;
-  PassGraph& graph_for(const PassShape& shape);
-  void allocate(PassGraph& graph);
+  KvContents contents() const;
   void reserve();
-  void prepare();
-  void fill_inputs(const Pass& pass, const PassGraph& graph);
-  void fill_masks(const Pass& pass, const PassInputs& inputs);
-  const Pass& filled_up(const Pass& pass);
-  // The results of the first n_rows rows.
-  void collect(const Pass& pass, const PassGraph& graph, size_t n_rows, PassResult& result);
-  void collect_logits(std::span<const Row> rows, const PassGraph& graph, PassResult& result);
+  void plan_stages_of(const Pass& pass);
+  void enter(const Pass& pass, std::span<float> states) const;
+  // Rows of the stage, with `logits` where they go on to the next.
+  std::span<const Row> rows_for(const Pass& pass, size_t stage);
+  void keep_rows_that_came_out(const PartPasses& part);
+  void collect_hidden(PartPasses& part, size_t first, size_t n, bool is_last, PassResult& result);
+  void collect_logits(PartPasses& part, PassResult& result);
 
   std::shared_ptr<const Model> model_;
-  int max_rows_;
-  int min_rows_;
-  KvCache cache_;
-  PassInputMemory input_memory_;
-  VisibleRows visible_;
-  PassContext context_;
-  ggml_gallocr_ptr allocator_;
-  std::vector<CachedGraph> graphs_;
+  std::vector<KvCache> caches_;  // by part
+  KvCells cells_;                // after the memory: a size beyond it is found out there
+  std::vector<std::unique_ptr<PartPasses>> parts_;
+  std::vector<PassStage> stages_;  // of the last pass
+  int last_attention_stage_ = -1;
   int64_t n_passes_ = 0;
-  int n_graphs_built_ = 0;
   bool was_usual_ = true;
-  Pass filled_pass_;
-  std::vector<float> filled_states_;
-  DeviceLogits device_logits_;  // where our kernels say which are the best
-  DeviceMemory logits_staging_;
-  std::vector<DeviceMemory> hidden_staging_;
+  std::vector<Row> rows_;             // that are left in a stage
+  std::vector<int32_t> row_of_pass_;  // of each of them
+  std::vector<Row> stage_rows_;
+  std::vector<std::vector<float>> hidden_;  // of stages before the last, by boundary
 };
 
 }  // namespace forerun

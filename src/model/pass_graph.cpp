@@ -33,7 +33,7 @@ int last_attention(const LayerSet& layers) {
 // Whether rows whose states are wanted behind the last attention block go on apart from those
 // whose logits are.
 bool has_two_streams(const PassShape& shape) {
-  return shape.n_hidden > 0 && !shape.hidden_at.empty() && shape.n_logits < shape.n_rows &&
+  return shape.n_hidden > 0 && !shape.hidden_at.empty() && shape.n_out < shape.n_rows &&
          shape.hidden_at.back() > last_attention(shape.layers);
 }
 
@@ -49,10 +49,11 @@ int max_nodes_of(const PassShape& shape) {
 
 }  // namespace
 
-PassInputMemory::PassInputMemory(const Model& model, size_t n_bytes)
-    : device_memory_(
-          model.device().allocate_zeroed(n_bytes, "a pass over that context (a smaller one: -c)")) {
-  const Device& device = model.device();
+PassInputMemory::PassInputMemory(const ModelPart& part, size_t n_bytes)
+    : part_(&part),
+      device_memory_(
+          part.device->allocate_zeroed(n_bytes, "a pass over that context (a smaller one: -c)")) {
+  const Device& device = *part.device;
   if (device.is_host()) {
     host_ = device_memory_.data();
   } else {
@@ -66,24 +67,28 @@ PassInputMemory::PassInputMemory(const Model& model, size_t n_bytes)
         GGML_STATUS_SUCCESS);
 }
 
-void PassInputMemory::upload(const Model& model, size_t n_bytes) {
-  if (GpuKernels* gpu = model.gpu_kernels()) {
+void PassInputMemory::upload(size_t n_bytes) {
+  if (GpuKernels* gpu = part_->gpu) {
     gpu->upload(all_->data, {host_, n_bytes});
-  } else if (!model.device().is_host()) {
-    model.device().upload(all_, {host_, n_bytes});
+  } else if (!part_->device->is_host()) {
+    part_->device->upload(all_, {host_, n_bytes});
   }
 }
 
-size_t PassGraph::max_input_bytes(const Model& model, int n_rows, int n_kv) {
-  const ModelConfig& config = model.config();
+size_t PassGraph::n_state_bytes() const {
+  return padded(ggml_nbytes(inputs_.states));
+}
+
+size_t PassGraph::max_input_bytes(const ModelConfig& config, const ModelPart& part, int n_rows,
+                                  int n_kv) {
   const auto rows = static_cast<size_t>(n_rows);
   const size_t states = padded(rows * static_cast<size_t>(config.n_embd) * sizeof(float));
   const size_t mask = padded(rows * static_cast<size_t>(n_kv) * sizeof(ggml_fp16_t));
   const size_t rest = static_cast<size_t>(n_inputs_max()) * padded(rows * sizeof(int64_t));
-  if (const GpuKernels* gpu = model.gpu_kernels()) {
+  if (const GpuKernels* gpu = part.gpu) {
     return states + padded(gpu->seen_bytes(config, n_rows, n_kv)) + rest;
   }
-  const size_t n_masks = model.device().kernels() != nullptr ? 0 : config.window > 0 ? 2 : 1;
+  const size_t n_masks = part.device->kernels() != nullptr ? 0 : config.window > 0 ? 2 : 1;
   return states + n_masks * mask + rest;
 }
 
@@ -101,8 +106,9 @@ PassGraph::PassGraph(const PassContext& pass, const PassShape& shape)
 
 bool PassGraph::fits(const PassShape& shape, int most_kv) const {
   return shape.n_rows == shape_.n_rows && shape.n_kv <= shape_.n_kv && shape_.n_kv <= most_kv &&
-         shape.attention_tiles == shape_.attention_tiles && shape.n_logits == shape_.n_logits &&
-         shape.n_hidden == shape_.n_hidden && shape.layers == shape_.layers &&
+         shape.attention_tiles == shape_.attention_tiles && shape.n_out == shape_.n_out &&
+         shape.n_hidden == shape_.n_hidden && shape.has_head == shape_.has_head &&
+         shape.layers == shape_.layers &&
          std::equal(shape.hidden_at.begin(), shape.hidden_at.end(), hidden_at_.begin(),
                     hidden_at_.end());
 }
@@ -125,19 +131,19 @@ void PassGraph::place_inputs(const PassContext& pass) {
     if (config.temperature_scale != 0.0f) {
       inputs_.temperatures = place(GGML_TYPE_F32, shape_.n_rows, 1);
     }
-    const GpuKernels* gpu = pass.model.gpu_kernels();
+    const GpuKernels* gpu = pass.part.gpu;
     if (gpu != nullptr) {
       const size_t n_bytes = gpu->seen_bytes(config, shape_.n_rows, shape_.n_kv);
       inputs_.seen = place(GGML_TYPE_I8, static_cast<int64_t>(n_bytes), 1);
     }
-    const bool has_masks = gpu == nullptr && pass.model.device().kernels() == nullptr;
+    const bool has_masks = gpu == nullptr && pass.part.device->kernels() == nullptr;
     if (has_masks) inputs_.mask = place(GGML_TYPE_F16, shape_.n_kv, shape_.n_rows);
     if (has_masks && config.window > 0) {
       inputs_.window_mask = place(GGML_TYPE_F16, shape_.n_kv, shape_.n_rows);
     }
   }
-  if (shape_.n_logits > 0 && shape_.n_logits < shape_.n_rows) {
-    inputs_.logit_rows = place(GGML_TYPE_I32, shape_.n_logits, 1);
+  if (shape_.n_out > 0 && shape_.n_out < shape_.n_rows) {
+    inputs_.out_rows = place(GGML_TYPE_I32, shape_.n_out, 1);
   }
   if (shape_.n_hidden > 0 && shape_.n_hidden < shape_.n_rows) {
     inputs_.hidden_rows = place(GGML_TYPE_I32, shape_.n_hidden, 1);
@@ -148,17 +154,17 @@ void PassGraph::build(const PassContext& pass) {
   const Model& model = pass.model;
   const GraphParts parts{.context = context_.get(),
                          .graph = graph_,
-                         .device = model.device(),
+                         .device = *pass.part.device,
                          .config = model.config(),
-                         .weights = model.weights(),
+                         .weights = pass.part.weights,
                          .cache = pass.cache,
                          .inputs = inputs_,
                          .n_kv = shape_.n_kv,
                          .attention_tiles = shape_.attention_tiles};
   std::unique_ptr<GraphBuilder> owned;
-  if (GpuKernels* gpu = model.gpu_kernels()) {
+  if (GpuKernels* gpu = pass.part.gpu) {
     owned = gpu->make_builder(parts);
-  } else if (model.device().kernels() != nullptr) {
+  } else if (pass.part.device->kernels() != nullptr) {
     owned = std::make_unique<CpuGraphBuilder>(parts, pass.visible);
   } else {
     owned = std::make_unique<GgmlGraphBuilder>(parts, pass.use_flash_attention);
@@ -195,7 +201,7 @@ void PassGraph::build(const PassContext& pass) {
   };
 
   // Behind the last attention block rows no longer look at each other, so only those go on
-  // whose logits or states are wanted, in a stream each: a row's logits are the same bits
+  // of which something is wanted, in a stream each: a row's logits are the same bits
   // whether or not states are wanted too, also on devices where bits depend on the number of
   // rows.
   const int n_blocks = shape_.layers.n_blocks();
@@ -207,8 +213,8 @@ void PassGraph::build(const PassContext& pass) {
   }
   const bool apart = has_two_streams(shape_);
   Stream hidden = apart ? select(all, inputs_.hidden_rows) : Stream{};
-  if (shape_.n_logits == 0) builder.expand(all.states);  // its keys and values are wanted at least
-  Stream wanted = shape_.n_logits > 0 ? select(all, inputs_.logit_rows) : Stream{};
+  if (shape_.n_out == 0) builder.expand(all.states);  // its keys and values are wanted at least
+  Stream wanted = shape_.n_out > 0 ? select(all, inputs_.out_rows) : Stream{};
   const auto keep = [&](int boundary) {
     keep_hidden(boundary, apart ? hidden.states : wanted.states, apart ? nullptr : inputs_.hidden_rows);
   };
@@ -218,10 +224,10 @@ void PassGraph::build(const PassContext& pass) {
     if (wanted.states != nullptr) run(b, wanted);
   }
   keep(n_blocks);
-  if (shape_.n_logits > 0) {
-    logits_ = builder.head(wanted.states);
-    best_ = builder.best(logits_);
-    for (ggml_tensor* result : {logits_, best_}) {
+  if (shape_.n_out > 0) {
+    out_ = shape_.has_head ? builder.head(wanted.states) : builder.copy_rows(wanted.states, nullptr);
+    if (shape_.has_head) best_ = builder.best(out_);
+    for (ggml_tensor* result : {out_, best_}) {
       if (result == nullptr) continue;
       ggml_set_output(result);
       builder.expand(result);

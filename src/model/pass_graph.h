@@ -1,4 +1,5 @@
-// The ggml graph of a forward pass of one shape, and the memory its inputs live in.
+// The ggml graph of a forward pass of one shape, or of a stage of one, and the memory its inputs live
+// in.
 #pragma once
 
 #include <ggml-cpp.h>
@@ -20,8 +21,9 @@ struct PassShape {
   int n_rows = 0;
   int n_kv = 0;             // cells attention looks at; 0 when no attention block runs
   int attention_tiles = 0;  // of our kernels on GPUs
-  int n_logits = 0;
+  int n_out = 0;            // rows that something comes out of: logits,
   int n_hidden = 0;
+  bool has_head = true;  // or, without it, states behind the last block
   LayerSet layers;
   std::span<const int> hidden_at;
 };
@@ -31,7 +33,8 @@ struct PassShape {
 // them in place.
 class PassInputMemory {
  public:
-  PassInputMemory(const Model& model, size_t n_bytes);
+  // The part outlives it.
+  PassInputMemory(const ModelPart& part, size_t n_bytes);
 
   size_t size() const { return device_memory_.size(); }
   ggml_backend_buffer_t buffer() const { return device_memory_.buffer(); }
@@ -41,9 +44,10 @@ class PassInputMemory {
     return reinterpret_cast<T*>(host_ + (static_cast<std::byte*>(tensor->data) - device_memory_.data()));
   }
   // Makes the first n_bytes of what was written visible to the device.
-  void upload(const Model& model, size_t n_bytes);
+  void upload(size_t n_bytes);
 
  private:
+  const ModelPart* part_;
   DeviceMemory device_memory_;
   DeviceMemory staging_;  // empty where the CPU writes in place
   std::byte* host_;
@@ -51,9 +55,10 @@ class PassInputMemory {
   ggml_tensor* all_ = nullptr;
 };
 
-// What the graphs of an Executor are made for.
+// What the graphs of a part are made for.
 struct PassContext {
   const Model& model;
+  const ModelPart& part;
   const KvCache& cache;
   const PassInputMemory& memory;  // where inputs lie
   const VisibleRows& visible;     // what rows see, for our own kernels
@@ -62,7 +67,7 @@ struct PassContext {
 
 class PassGraph {
  public:
-  // Builds the graph. What is not an input gets memory from the Executor.
+  // Builds the graph. What is not an input gets memory from its user.
   PassGraph(const PassContext& context, const PassShape& shape);
 
   // With up to `most_kv` cells.
@@ -75,12 +80,15 @@ class PassGraph {
   size_t n_input_bytes() const { return n_input_bytes_; }
   int n_kv() const { return shape_.n_kv; }
   int attention_tiles() const { return shape_.attention_tiles; }
-  ggml_tensor* logits() const { return logits_; }  // [n_vocab, n_logits], or nullptr
-  ggml_tensor* best() const { return best_; }      // GraphBuilder::best() of them
+  // [n_vocab, n_out], or without the head [n_embd, n_out]; nullptr where nothing comes out.
+  ggml_tensor* out() const { return out_; }
+  ggml_tensor* best() const { return best_; }  // GraphBuilder::best() of logits
   const std::vector<ggml_tensor*>& hidden() const { return hidden_; }
 
   // The bytes that inputs of the largest shape take.
-  static size_t max_input_bytes(const Model& model, int n_rows, int n_kv);
+  static size_t max_input_bytes(const ModelConfig& config, const ModelPart& part, int n_rows, int n_kv);
+  // Of the states that enter, which are the first of them.
+  size_t n_state_bytes() const;
 
  private:
   void place_inputs(const PassContext& pass);
@@ -93,7 +101,7 @@ class PassGraph {
   std::unique_ptr<PassProgram> program_;
   PassInputs inputs_;
   size_t n_input_bytes_ = 0;
-  ggml_tensor* logits_ = nullptr;
+  ggml_tensor* out_ = nullptr;
   ggml_tensor* best_ = nullptr;
   std::vector<ggml_tensor*> hidden_;
 };

@@ -9,8 +9,8 @@
 #include <span>
 
 #include "core/ids.h"
-#include "model/kv_cache.h"
 #include "model/kv_cells.h"
+#include "model/kv_file.h"
 #include "model/pass.h"
 
 namespace forerun {
@@ -38,10 +38,10 @@ class PassRunner {
   virtual int n_graphs_built() const { return 0; }
   virtual bool was_usual() const { return true; }
 
-  // As KvCache has them. Both throw Error.
+  // As KvContents has them. Both throw Error.
   virtual void save(SequenceId sequence, std::span<const TokenId> tokens,
                     const std::filesystem::path& path) const = 0;
-  virtual std::optional<KvCache::Restored> restore(const std::filesystem::path& path) = 0;
+  virtual std::optional<RestoredText> restore(const std::filesystem::path& path) = 0;
 };
 
 }  // namespace forerun

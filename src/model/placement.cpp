@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
 #include <numeric>
 #include <string_view>
@@ -15,6 +14,8 @@
 #include "model/host_memory.h"
 #include "model/layer_plan.h"
 #include "model/llama/llama_model.h"
+#include "model/model.h"
+#include "model/model_part.h"
 
 namespace forerun {
 namespace {
@@ -31,16 +32,6 @@ bool is_expert(std::string_view name) {
       kExpertNames, [&](const char* part) { return name.find(part) != std::string_view::npos; });
 }
 
-// nullopt: it is of no layer.
-std::optional<size_t> layer_of(std::string_view name) {
-  constexpr std::string_view kPrefix = "blk.";
-  if (!name.starts_with(kPrefix)) return std::nullopt;
-  size_t layer = 0;
-  const auto [end, error] =
-      std::from_chars(name.data() + kPrefix.size(), name.data() + name.size(), layer);
-  return error == std::errc() ? std::optional(layer) : std::nullopt;
-}
-
 PartSizes sizes_of(const GgufFile& file, const ModelConfig& config, bool cpu_experts) {
   constexpr int kMostLayers = 1 << 16;
   if (config.n_layers < 0 || config.n_layers > kMostLayers) {
@@ -49,11 +40,14 @@ PartSizes sizes_of(const GgufFile& file, const ModelConfig& config, bool cpu_exp
   }
   PartSizes sizes{.layers = std::vector<size_t>(static_cast<size_t>(config.n_layers))};
   for (const GgufTensor& tensor : file.tensors()) {
-    const auto layer = layer_of(tensor.name);
-    if (cpu_experts && is_expert(tensor.name)) {
+    const auto block = block_of(tensor.name, config.n_layers);
+    const int layer = block ? static_cast<int>(*block) / 2 : 0;
+    // Ours are whole blocks; of libllama's mixtures nothing is known but names.
+    const bool is_mixture = block == mlp_block(layer) && config.has_experts(layer);
+    if (cpu_experts && (is_mixture || is_expert(tensor.name))) {
       sizes.stays += tensor.n_bytes;
-    } else if (layer && *layer < sizes.layers.size()) {
-      sizes.layers[*layer] += tensor.n_bytes;
+    } else if (block) {
+      sizes.layers[static_cast<size_t>(layer)] += tensor.n_bytes;
     } else if (tensor.name.starts_with("output")) {
       sizes.head += tensor.n_bytes;
     } else {
@@ -104,6 +98,56 @@ void check_for(const PlacementOptions& options, const std::vector<NamedDevice>& 
     fail(ErrorCode::kInvalidArgument, "layers can go to {} devices, not to {}", llama_max_devices(),
          devices.size());
   }
+}
+
+struct Wanted {
+  const GgufFile& file;
+  const Device& device;
+  const PlacementOptions& options;
+  const TextNeeds& needs;
+};
+
+// What may get layers beside the CPU.
+struct Candidates {
+  std::vector<NamedDevice> devices;
+  std::shared_ptr<const RpcServers> servers;  // of the last of them; nullptr: none
+};
+
+// `config`: as who computes it reads it.
+Placement place(const Wanted& wanted, const Candidates& candidates, const ModelConfig& config) {
+  const auto& [devices, servers] = candidates;
+  const bool has_experts =
+      std::ranges::any_of(wanted.file.tensors(), [](const GgufTensor& t) { return is_expert(t.name); });
+  Placement placement;
+  placement.cpu_experts = wanted.options.cpu_experts && has_experts && !devices.empty();
+  PartSizes sizes = sizes_of(wanted.file, config, placement.cpu_experts);
+  add_needs(sizes, config, wanted.file, wanted.device.kv_type(), wanted.needs);
+  std::vector<size_t> free_bytes;
+  for (const NamedDevice& d : devices) free_bytes.push_back(n_free_bytes(d.raw));
+  if (servers) servers->check();
+  const LayerPlan plan = plan_layers(sizes,
+                                     {.n_gpu_layers = wanted.options.n_gpu_layers,
+                                      .split = wanted.options.split,
+                                      .prefers_first = wanted.options.rpc.empty()},
+                                     free_bytes, available_host_memory());
+
+  placement.from_file = plan.exceeds_memory;
+  placement.n_on_cpu = plan.n_on_cpu;
+  for (size_t i = 0; i < devices.size(); ++i) {
+    if (plan.on_device[i] == 0) continue;
+    placement.parts.push_back({.device = devices[i], .n_layers = plan.on_device[i]});
+    const bool is_server = servers && i + servers->devices().size() >= devices.size();
+    if (is_server) placement.servers = servers;
+  }
+  if (placement.parts.empty()) {
+    placement.leaves_device = !wanted.device.is_host();
+    return placement;
+  }
+  const bool is_whole = placement.parts.size() == 1 && plan.n_on_cpu == 0 && !placement.cpu_experts;
+  if (is_whole && placement.parts[0].device.raw == wanted.device.raw()) {
+    return {};  // its embeddings are read from the file a row at a time
+  }
+  return placement;
 }
 
 std::string range_text(int first, int n) {
@@ -161,47 +205,22 @@ std::string Placement::where() const {
 Placement place_model(const GgufFile& file, const Device& device, const PlacementOptions& options,
                       const TextNeeds& needs) {
   check_placement(options);
-  Placement placement;
-  std::vector<NamedDevice> devices = device.gpus();
+  Candidates candidates{.devices = device.gpus(), .servers = nullptr};
   if (!options.rpc.empty()) {
-    auto servers = std::make_shared<const RpcServers>(options.rpc);
-    devices.insert(devices.end(), servers->devices().begin(), servers->devices().end());
-    placement.servers = std::move(servers);
+    candidates.servers = std::make_shared<const RpcServers>(options.rpc);
+    const auto& theirs = candidates.servers->devices();
+    candidates.devices.insert(candidates.devices.end(), theirs.begin(), theirs.end());
   }
-  check_for(options, devices);
-
-  const ModelConfig config = read_llama_config(file.metadata());
-  const bool has_experts =
-      std::ranges::any_of(file.tensors(), [](const GgufTensor& t) { return is_expert(t.name); });
-  placement.cpu_experts = options.cpu_experts && has_experts && !devices.empty();
-  PartSizes sizes = sizes_of(file, config, placement.cpu_experts);
-  add_needs(sizes, config, file, device.kv_type(), needs);
-  std::vector<size_t> free_bytes;
-  for (const NamedDevice& d : devices) free_bytes.push_back(n_free_bytes(d.raw));
-  if (placement.servers) placement.servers->check();
-  const LayerPlan plan = plan_layers(sizes,
-                                     {.n_gpu_layers = options.n_gpu_layers,
-                                      .split = options.split,
-                                      .prefers_first = options.rpc.empty()},
-                                     free_bytes, available_host_memory());
-
-  placement.from_file = plan.exceeds_memory;
-  placement.n_on_cpu = plan.n_on_cpu;
-  for (size_t i = 0; i < devices.size(); ++i) {
-    if (plan.on_device[i] > 0) {
-      placement.parts.push_back({.device = devices[i], .n_layers = plan.on_device[i]});
-    }
+  check_for(options, candidates.devices);
+  const auto plan = [&](const ModelConfig& config) {
+    return place({.file = file, .device = device, .options = options, .needs = needs}, candidates,
+                 config);
+  };
+  if (const Architecture* ours = architecture_of(file)) {
+    Placement placement = plan(ours->config(file.metadata()));
+    if (!placement.needs_libllama()) return placement;
   }
-  if (placement.parts.empty()) {
-    placement.leaves_device = !device.is_host();
-    placement.servers = nullptr;
-    return placement;
-  }
-  const bool is_whole = placement.parts.size() == 1 && plan.n_on_cpu == 0 && !placement.cpu_experts;
-  if (is_whole && placement.parts[0].device.raw == device.raw()) {
-    return {};  // its embeddings are read from the file a row at a time
-  }
-  return placement;
+  return plan(read_llama_config(file.metadata()));
 }
 
 }  // namespace forerun

@@ -1,8 +1,8 @@
-// Where the layers of a model are computed: on one Device, or spread over several by libllama.
+// Where the layers of a model are computed: on one Device, or spread over several.
 //
-// What one device holds is computed there by our own graphs, as far as they serve it. Layers on several
-// devices, on RPC servers, or partly on the CPU, and weights that the CPU's memory does not hold, are
-// for libllama (llama/llama_model.h).
+// Our own graphs compute what devices of this machine hold, part by part (model_part.h), as far as they
+// serve the model. Layers on RPC servers, and weights that the CPU's memory does not hold, are for
+// libllama (llama/llama_model.h).
 #pragma once
 
 #include <forerun/placement_options.h>
@@ -45,7 +45,11 @@ struct Placement {
   std::shared_ptr<const RpcServers> servers;  // nullptr: none takes part
 
   bool is_spread() const { return !parts.empty(); }
-  bool needs_libllama() const { return is_spread() || from_file; }
+  bool needs_libllama() const { return servers != nullptr || from_file; }
+  // Whether the CPU computes the MLPs of a layer that is another device's, where graphs are our own.
+  bool keeps_on_cpu(const ModelConfig& config, int layer) const {
+    return cpu_experts && config.has_experts(layer) && !config.has_parallel_blocks;
+  }
   // "layers 0-9 on cpu, 10-31 and the head on cuda:0"; "": all on the one Device.
   std::string where() const;
 };

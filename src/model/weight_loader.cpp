@@ -13,6 +13,7 @@
 #include "core/cpu_topology.h"
 #include "core/error.h"
 #include "gguf/ggml_log.h"
+#include "model/model_part.h"
 
 namespace forerun {
 namespace {
@@ -45,8 +46,8 @@ void copy_tensor(const GgufTensor& source, ggml_tensor* target) {
 
 }  // namespace
 
-WeightLoader::WeightLoader(const GgufFile& file, const Device& device, GpuKernels* gpu)
-    : file_(file), device_(device), gpu_(gpu) {
+WeightLoader::WeightLoader(const GgufFile& file, const ModelPart& part)
+    : file_(file), part_(part), device_(*part.device), gpu_(part.gpu) {
   constexpr size_t kMostConstants = 4;
   // Every tensor may be two halves.
   const size_t n_bytes = (2 * file.tensors().size() + kMostConstants) * ggml_tensor_overhead();
@@ -74,6 +75,7 @@ ggml_tensor* WeightLoader::numbers(const GgufTensor& source) {
     fail(ErrorCode::kUnsupported, "tensor {} has type {}, which forerun cannot read as numbers",
          source.name, ggml_type_name(source.type));
   }
+  if (!part_.needs(source)) return ggml_new_tensor_1d(mapped_context_.get(), GGML_TYPE_F32, 1);
   return declare(source, GGML_TYPE_F32);
 }
 
@@ -130,15 +132,16 @@ Linear WeightLoader::matrix(const std::string& name, int64_t n_in, int64_t n_out
 }
 
 Linear WeightLoader::matrix_of(const GgufTensor& source, int64_t n_in, int64_t n_out, int64_t n) {
+  const auto without_data = [&] {
+    return ggml_new_tensor_2d(mapped_context_.get(), source.type, n_in, n_out);
+  };
+  if (!part_.needs(source)) return {.weight = without_data()};
   ggml_context_ptr scratch(
       ggml_init({.mem_size = ggml_tensor_overhead(), .mem_buffer = nullptr, .no_alloc = true}));
   if (!device_.can_multiply(ggml_new_tensor_2d(scratch.get(), source.type, n_in, n_out))) {
     fail(ErrorCode::kUnsupported, "tensor {} has type {}, which {} cannot multiply", source.name,
          ggml_type_name(source.type), device_.info().name);
   }
-  const auto without_data = [&] {
-    return ggml_new_tensor_2d(mapped_context_.get(), source.type, n_in, n_out);
-  };
   if (gpu_ != nullptr) {
     gpu_sources_.push_back(&source);
     const auto& matrix = gpu_matrices_.emplace_back(std::make_unique<GpuMatrix>(
@@ -187,6 +190,14 @@ ggml_tensor* WeightLoader::declare(const GgufTensor& source, ggml_type type) {
   return tensor;
 }
 
+size_t WeightLoader::n_bytes() const {
+  size_t n = 0;
+  for (const Copy& copy : copied_) n += copy.source->n_bytes;
+  for (const Packing& packing : packed_) n += packing.source->n_bytes;
+  for (const GgufTensor* source : gpu_sources_) n += source->n_bytes;
+  return n;
+}
+
 WeightStorage WeightLoader::load(const std::function<void(double)>& progress) {
   GgmlLogCapture log;
   WeightStorage storage;
@@ -213,7 +224,7 @@ void WeightLoader::allocate_copies(WeightStorage& storage) {
       ggml_backend_alloc_ctx_tensors_from_buft(copied_context_.get(), device_.default_buffer_type()));
   if (!buffer) {
     fail(ErrorCode::kOutOfMemory, "not enough memory on {} for the weights of {} ({:.1f} GB)",
-         device_.info().name, file_.path().string(), static_cast<double>(file_.n_bytes()) / 1e9);
+         device_.info().name, file_.path().string(), static_cast<double>(n_bytes()) / 1e9);
   }
   ggml_backend_buffer_set_usage(buffer.get(), GGML_BACKEND_BUFFER_USAGE_WEIGHTS);
   storage.buffers.push_back(std::move(buffer));

@@ -1,6 +1,7 @@
 // Brings the tensors of a GGUF file onto a device.
 //
-// Use: declare every tensor the architecture has, with its shape, then load().
+// Use: declare every tensor the architecture has, with its shape, then load(). Those that the part of
+// the model does not need are checked like the others, and get no data.
 // Matrices are packed for our kernels, on CPUs and on the GPUs that those serve; what is used as the
 // file has it is not copied: the tensor points into the mapped file. Everything else is copied. Packing
 // and copying is done by all threads at once, and the pages that were read are given
@@ -35,10 +36,12 @@ struct WeightStorage {
   DeviceMemory packed;  // what matrices point to, unless it is in the file
 };
 
+struct ModelPart;
+
 class WeightLoader {
  public:
-  // `gpu`: the kernels that matrices are for; nullptr: the device's own, or ggml's.
-  WeightLoader(const GgufFile& file, const Device& device, GpuKernels* gpu);
+  // Of a part without weights, which outlives it.
+  WeightLoader(const GgufFile& file, const ModelPart& part);
 
   // A tensor that must be there, of exactly this shape. Throws Error otherwise.
   ggml_tensor* vector(const std::string& name, int64_t n);
@@ -61,6 +64,8 @@ class WeightLoader {
   // Of a matrix; 0: there is none.
   int64_t n_rows(const std::string& name) const;
 
+  // Of what load() reads.
+  size_t n_bytes() const;
   // Fills every declared tensor. `progress` gets the share done, from this thread;
   // may be empty. Throws Error{kOutOfMemory}.
   WeightStorage load(const std::function<void(double)>& progress);
@@ -96,7 +101,8 @@ class WeightLoader {
   void run_all(std::vector<Job> jobs, const std::function<void(double)>& progress) const;
 
   const GgufFile& file_;
-  const Device& device_;
+  const ModelPart& part_;
+  const Device& device_;  // the part's
   GpuKernels* gpu_;
   ggml_context_ptr mapped_context_;  // of tensors that need no memory of their own
   ggml_context_ptr copied_context_;

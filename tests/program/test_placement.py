@@ -101,7 +101,7 @@ class PlacementTest(ProgramTest):
     def test_layers_cannot_be_left_out(self) -> None:
         with RpcServer() as server:
             flags = ["run", "-m", model("tiny-llama"), *TEXT, "--rpc", server.endpoint, "--spec", "swift"]
-            self.fail_with("spread over devices", *flags)
+            self.fail_with("on other machines", *flags)
 
     def test_a_server_that_dies_while_it_answers(self) -> None:
         with RpcServer() as first, RpcServer() as second:

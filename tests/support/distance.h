@@ -51,7 +51,8 @@ inline Distance distance(std::span<const float> values, std::span<const float> r
 // ones a last bit tips an activation to the next of 255 steps, which random weights pass
 // on undamped.
 inline Distance logit_bound(const Model& model) {
-  const bool quantised = ggml_is_quantized(model.weights().layers[0].attention.out.weight->type);
+  const bool quantised =
+      ggml_is_quantized(model.parts()[0].weights.layers[0].attention.out.weight->type);
   return quantised ? Distance{.worst = 0.1, .mean = 0.015} : Distance{.worst = 0.02, .mean = 0.002};
 }
 

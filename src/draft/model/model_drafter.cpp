@@ -210,7 +210,7 @@ class ChainGrower {
         prepare_draw(chain, result.view(*row), draws_[drawing_.size() - 1]);
       }
       if (drawing_.empty()) return;
-      drawer_.draw(std::span(draws_).first(drawing_.size()), executor_.model().device());
+      drawer_.draw(std::span(draws_).first(drawing_.size()), executor_.model().helping_device());
       for (size_t i = 0; i < drawing_.size(); ++i) grow(*drawing_[i], draws_[i]);
     }
   }

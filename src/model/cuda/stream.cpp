@@ -44,6 +44,7 @@ CapturedGraph Stream::capture(const std::function<void()>& launch) const {
 }
 
 void Stream::run(const CapturedGraph& graph) const {
+  use_device();
   check(cudaGraphLaunch(graph.get(), stream_), "compute");
   wait();
 }
@@ -53,6 +54,7 @@ void Stream::wait() const {
 }
 
 void Stream::upload(void* to, std::span<const std::byte> from) const {
+  use_device();  // a model may be spread over several
   check(cudaMemcpyAsync(to, from.data(), from.size(), cudaMemcpyHostToDevice, stream_),
         "take its inputs");
 }

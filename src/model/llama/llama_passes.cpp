@@ -288,7 +288,7 @@ void LlamaPasses::save(SequenceId, std::span<const TokenId>, const std::filesyst
   fail(ErrorCode::kUnsupported, "the context of a model that runs through libllama cannot be saved");
 }
 
-std::optional<KvCache::Restored> LlamaPasses::restore(const std::filesystem::path&) {
+std::optional<RestoredText> LlamaPasses::restore(const std::filesystem::path&) {
   fail(ErrorCode::kUnsupported, "the context of a model that runs through libllama cannot be restored");
 }
 

@@ -32,7 +32,7 @@ class LlamaPasses final : public PassRunner {
   bool was_usual() const override { return was_usual_; }
   void save(SequenceId sequence, std::span<const TokenId> tokens,
             const std::filesystem::path& path) const override;
-  std::optional<KvCache::Restored> restore(const std::filesystem::path& path) override;
+  std::optional<RestoredText> restore(const std::filesystem::path& path) override;
 
  private:
   class Memory final : public SequenceMemory {
