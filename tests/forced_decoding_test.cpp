@@ -16,6 +16,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "support/engine.h"
@@ -63,11 +64,11 @@ Answer greedy_answer(LibLlama& reference, const std::string& prompt, int n_predi
   reference.forget();
   std::vector<float> logits = reference.read(answer.prompt, 1);
   while (static_cast<int>(answer.tokens.size()) < n_predict) {
-    const size_t best = argmax(logits);
-    const float top = logits[best];
-    logits[best] = -INFINITY;
-    answer.margins.push_back(top - logits[argmax(logits)]);
-    answer.tokens.push_back(TokenId{static_cast<int32_t>(best)});
+    const TokenId best = argmax(logits).value();
+    float& logit = logits[static_cast<size_t>(best)];
+    const float top = std::exchange(logit, -INFINITY);
+    answer.margins.push_back(top - largest(logits));
+    answer.tokens.push_back(best);
     if (reference.is_end(answer.tokens.back())) break;
     logits = reference.read(std::span(answer.tokens).last(1), 1);
   }
@@ -82,7 +83,7 @@ TokenId read_next(Executor& executor, SequenceId sequence, std::span<const Token
     tokens = tokens.subspan(part.size());
     logits = executor.read(sequence, part).value();
   }
-  return TokenId{static_cast<int32_t>(argmax(logits))};
+  return argmax(logits).value();
 }
 
 struct Mismatch {

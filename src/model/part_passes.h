@@ -59,8 +59,8 @@ class PartPasses {
   // The logits of these, but of the rows that fill a pass up: all of them, or the best and where the
   // others are.
   struct Logits {
-    std::span<const float> all;
-    std::span<const BestOfRow> best;
+    std::span<const float> all = {};
+    std::span<const BestOfRow> best = {};
     WholeLogits* whole = nullptr;
   };
   Logits logits();

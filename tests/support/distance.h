@@ -14,7 +14,7 @@
 
 namespace forerun::test {
 
-inline double largest(std::span<const float> values) {
+inline double largest_magnitude(std::span<const float> values) {
   double result = 0;
   for (const float value : values) result = std::max(result, std::abs(static_cast<double>(value)));
   return result;
@@ -41,7 +41,7 @@ inline Distance distance(std::span<const float> values, std::span<const float> r
     result.worst = std::max(result.worst, difference);
     result.mean += difference;
   }
-  const double scale = largest(reference);
+  const double scale = largest_magnitude(reference);
   return {.worst = result.worst / scale,
           .mean = result.mean / static_cast<double>(values.size()) / scale};
 }

@@ -84,8 +84,4 @@ double max_difference(std::span<const float> a, std::span<const float> b) {
   return worst;
 }
 
-size_t argmax(std::span<const float> logits) {
-  return static_cast<size_t>(std::max_element(logits.begin(), logits.end()) - logits.begin());
-}
-
 }  // namespace forerun::test

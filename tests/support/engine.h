@@ -40,6 +40,5 @@ LayerSet random_layer_set(int n_layers, std::mt19937& random);
 
 // The largest difference between two rows of numbers; NaN in either is infinity.
 double max_difference(std::span<const float> a, std::span<const float> b);
-size_t argmax(std::span<const float> logits);
 
 }  // namespace forerun::test
