@@ -65,6 +65,7 @@ class Shape:
     rope_base: float
     tied: bool = True
     qkv_bias: bool = False
+    is_fused: bool = False  # one matrix for queries, keys and values, and one for gates and ups
     eps: float = 1e-5
     n_experts: int = 0  # each of them with n_ff
     n_used: int = 0
@@ -76,6 +77,10 @@ SHAPES = {
     "qwen2-1.5b": Shape("Qwen2 1.5B", "qwen2", 28, 1536, 8960, 12, 2, 128, 151936, 32768, 1e6, qkv_bias=True, eps=1e-6),
     # A quarter of its layers: as large as most machines have memory for.
     "qwen3-30b-a3b-quarter": Shape("Qwen3 30B-A3B, 12 layers", "qwen3moe", 12, 2048, 768, 32, 4, 128, 151936, 32768, 1e6, tied=False, eps=1e-6, n_experts=128, n_used=8),
+    # Blocks of smaller models' shapes, as many as make 1.5 billion weights.
+    "phi3-1.5b": Shape("Phi 3 mini, 12 layers", "phi3", 12, 3072, 8192, 32, 32, 96, 32064, 4096, 10000.0, tied=False, is_fused=True),
+    "gemma2-1.5b": Shape("Gemma 2 2B, 12 layers", "gemma2", 12, 2304, 9216, 8, 4, 256, 256000, 8192, 10000.0, eps=1e-6),
+    "qwen3-1.5b": Shape("Qwen3 1.7B, 24 layers", "qwen3", 24, 2048, 6144, 16, 8, 128, 151936, 40960, 1e6, eps=1e-6),
     "smollm2-135m": Shape("SmolLM2 135M", "llama", 30, 576, 1536, 9, 3, 64, 49152, 8192, 100000.0),
 }
 
@@ -167,6 +172,10 @@ def _write_keys(writer: gguf.GGUFWriter, spec: ShapedSpec) -> None:
     writer.add_vocab_size(shape.n_vocab)
     writer.add_rope_dimension_count(shape.head_size)
     writer.add_rope_freq_base(shape.rope_base)
+    if shape.arch == "gemma2":
+        writer.add_sliding_window(4096)
+        writer.add_attn_logit_softcapping(50.0)
+        writer.add_final_logit_softcapping(30.0)
     if shape.n_experts:
         writer.add_expert_count(shape.n_experts)
         writer.add_expert_used_count(shape.n_used)
@@ -206,20 +215,23 @@ def _tensors(spec: ShapedSpec) -> list[_Tensor]:
     for i in range(shape.n_layer):
         layer = f"blk.{i}"
         result.append(vector(f"{layer}.attn_norm.weight", d))
-        for name, n in (("attn_q", q), ("attn_k", kv), ("attn_v", kv)):
+        queries = [("attn_qkv", q + 2 * kv)] if shape.is_fused else [("attn_q", q), ("attn_k", kv), ("attn_v", kv)]
+        for name, n in queries:
             result.append(matrix(f"{layer}.{name}", n, d))
             if shape.qkv_bias:
                 result.append(vector(f"{layer}.{name}.bias", n, _BIAS_SPREAD))
-        if shape.arch == "qwen3moe":
+        if shape.arch in ("qwen3", "qwen3moe"):
             result += [vector(f"{layer}.attn_{x}_norm.weight", shape.head_size) for x in ("q", "k")]
         result.append(matrix(f"{layer}.attn_output", d, q))
         result.append(vector(f"{layer}.ffn_norm.weight", d))
         ending, mlp = ("_exps", stack) if shape.n_experts else ("", matrix)
         if shape.n_experts:
             result.append(matrix(f"{layer}.ffn_gate_inp", shape.n_experts, d, Type.F32))
-        result.append(mlp(f"{layer}.ffn_gate{ending}", shape.n_ff, d))
-        result.append(mlp(f"{layer}.ffn_up{ending}", shape.n_ff, d))
+        ups = ["ffn_up"] if shape.is_fused else ["ffn_gate", "ffn_up"]
+        result += [mlp(f"{layer}.{name}{ending}", shape.n_ff * 2 // len(ups), d) for name in ups]
         result.append(mlp(f"{layer}.ffn_down{ending}", d, shape.n_ff))
+        if shape.arch == "gemma2":
+            result += [vector(f"{layer}.post_{x}_norm.weight", d) for x in ("attention", "ffw")]
     result.append(vector("output_norm.weight", d))
     if not shape.tied:
         result.append(matrix("output", shape.n_vocab, d, head))

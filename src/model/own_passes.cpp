@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstring>
 #include <numeric>
-#include <ranges>
 
 #include "core/check.h"
 
@@ -47,13 +46,15 @@ void OwnPasses::reserve() {
 }
 
 int OwnPasses::n_computed(int n_rows) const {
-  const auto by_part = [&](const auto& part) { return part->n_computed(n_rows); };
-  return std::ranges::min(parts_ | std::views::transform(by_part));
+  int n = parts_.front()->n_computed(n_rows);
+  for (const auto& part : parts_) n = std::min(n, part->n_computed(n_rows));
+  return n;
 }
 
 int OwnPasses::n_until_next_span(int position) const {
-  const auto by_part = [&](const auto& part) { return part->kv_span(position + 1) - position - 1; };
-  return std::ranges::min(parts_ | std::views::transform(by_part));
+  int span = parts_.front()->kv_span(position + 1);
+  for (const auto& part : parts_) span = std::min(span, part->kv_span(position + 1));
+  return span - position - 1;
 }
 
 int OwnPasses::n_graphs_built() const {

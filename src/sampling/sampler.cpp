@@ -208,9 +208,10 @@ void Sampler::truncate_top_k(float max, std::vector<ScoredToken>& kept) const {
 void Sampler::adjust_best(const SamplerState& state, SamplerScratch& scratch) const {
   auto& kept = scratch.kept;
   for (ScoredToken& candidate : kept) {
-    const auto biases = std::ranges::equal_range(options_.logit_bias, candidate.token, {},
-                                                 &std::pair<TokenId, float>::first);
-    for (const auto& biased : biases) candidate.logit = clean(candidate.logit + biased.second);
+    auto bias = std::ranges::lower_bound(options_.logit_bias, candidate.token, {},
+                                         &std::pair<TokenId, float>::first);
+    for (; bias != options_.logit_bias.end() && bias->first == candidate.token; ++bias)
+      candidate.logit = clean(candidate.logit + bias->second);
   }
   if (penalises(state)) {
     count_seen(state, scratch);
