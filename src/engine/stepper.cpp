@@ -14,10 +14,6 @@ namespace {
 // wait: more are found as they are needed.
 constexpr int kFirstCells = 64;
 constexpr int kFurtherCells = 256;
-// Rows of prompts that a pass may have however long they take, so that reading goes on.
-constexpr int kLeastPromptRows = 16;
-// How fast the price of a prompt's row is learnt.
-constexpr double kPromptRate = 0.3;
 
 // Cells that the request is going to need soon, beside those it has.
 int n_cells_soon(const ActiveRequest& active) {
@@ -31,13 +27,13 @@ Stepper::Stepper(Executor& executor, const Vocabulary& vocabulary, const Stepper
     : executor_(executor),
       vocabulary_(vocabulary),
       options_(options),
-      costs_(costs),
       slots_(executor, options.n_slots, options.n_context),
       drafts_(executor, options.n_context),
       rows_(executor),
-      growth_(executor, rows_) {
+      growth_(executor, rows_),
+      record_(costs) {
   CHECK(options.n_slots <= executor.max_rows());
-  update_statistics();
+  record_.update(active_, executor_.cells());
 }
 
 RequestId Stepper::submit(Request request, const Speculation& speculation) {
@@ -56,7 +52,7 @@ void Stepper::discard(RequestId request) {
   take_inbox();
   std::erase_if(active_, [&](const auto& active) {
     if (active->id != request) return false;
-    count_past(*active, active->request->result());
+    record_.count_past(*active, active->request->result());
     release(*active);
     return true;
   });
@@ -72,8 +68,7 @@ std::optional<RequestResult> Stepper::take(RequestId request) {
 }
 
 EngineStatistics Stepper::statistics() const {
-  const std::scoped_lock lock(mutex_);
-  EngineStatistics statistics = statistics_;
+  EngineStatistics statistics = record_.statistics();
   statistics.n_waiting += inbox_.n_submitted();
   return statistics;
 }
@@ -109,14 +104,14 @@ StepResult Stepper::step() {
   take_inbox();
   end_cancelled();
   admit();
-  update_statistics();  // whoever asks during the pass sees those whom it is for
+  record_.update(active_, executor_.cells());  // whoever asks during the pass sees those whom it is for
   const bool has_work = !active_.empty();
   if (has_work) {
     try {
       find_cells();
       const Stopwatch watch;
       draft();
-      draft_seconds_ += watch.seconds();
+      record_.add_draft_seconds(watch.seconds());
       for (const auto& active : active_) warn_of_failed_drafts(*active);
       fill_pass();
       forward();
@@ -127,9 +122,9 @@ StepResult Stepper::step() {
     for_each_active([this](ActiveRequest& active) {
       if (active.n_rows > 0) advance(active);
     });
-    count_saved();
+    record_.count_saved(growth_.n_given());
   }
-  update_statistics();
+  record_.update(active_, executor_.cells());
   return {.has_computed = has_work, .finished = std::exchange(finished_, {})};
 }
 
@@ -208,8 +203,7 @@ void Stepper::suspend_last() {
   if (active.request->answer().empty()) active.plan = nullptr;  // it begins anew
   give_slot_back(active);
   active.n_rows = 0;
-  const std::scoped_lock lock(mutex_);
-  ++statistics_.n_suspended;
+  record_.count_suspended();
 }
 
 // ---- The pass ----
@@ -233,9 +227,7 @@ void Stepper::draft() {
 
 int Stepper::max_prompt_rows() const {
   const int room = executor_.max_rows() - pass_load_.n_decoding;
-  if (pass_load_.n_decoding == 0 || prompt_row_seconds_ == 0) return room;
-  const double n = options_.prompt_seconds / prompt_row_seconds_;
-  return n < room ? std::max(std::min(kLeastPromptRows, room), static_cast<int>(n)) : room;
+  return pass_load_.n_decoding == 0 ? room : record_.n_prompt_rows_within(options_.prompt_seconds, room);
 }
 
 void Stepper::fill_pass() {
@@ -270,66 +262,23 @@ void Stepper::forward() {
   const Stopwatch watch;
   const PassResult& result = executor_.forward(rows_.pass());
   growth_.begin(result, watch.seconds(), active_);
-  pass_seconds_ = watch.seconds();  // drawing tokens included: more rows take more of it
-  watch_cost();
+  observe(watch.seconds());
 }
 
-void Stepper::watch_cost() {
-  plain_seconds_.reset();
-  counts_saved_ = false;
-  const auto n_rows = static_cast<int>(rows_.size());
-  int n_context = 0, n_longest = 0, n_tree_rows = 0;
+void Stepper::observe(double seconds) {
+  StepRecord::ComputedPass pass{.n_rows = static_cast<int>(rows_.size()),
+                                .n_decoding = pass_load_.n_decoding,
+                                .seconds = seconds,
+                                .was_usual = executor_.was_usual()};
   for (const auto& active : active_) {
     if (!active->is_decoding()) continue;
     const auto n_text = static_cast<int>(active->request->text().size());
-    n_context += n_text;
-    n_longest = std::max(n_longest, n_text);
-    n_tree_rows += static_cast<int>(active->n_rows);
+    pass.n_context += n_text;
+    pass.n_longest = std::max(pass.n_longest, n_text);
+    pass.n_tree_rows += static_cast<int>(active->n_rows);
   }
-  const int n_prompt_rows = n_rows - n_tree_rows;
-  const double prompt_share = static_cast<double>(n_prompt_rows) / n_rows;
-  if (n_prompt_rows >= kLeastPromptRows) {
-    const double row_seconds = pass_seconds_ / n_rows;
-    prompt_row_seconds_ +=
-        (prompt_row_seconds_ == 0 ? 1.0 : kPromptRate) * (row_seconds - prompt_row_seconds_);
-  }
-  {
-    const std::scoped_lock lock(mutex_);
-    ++statistics_.n_passes;
-    statistics_.n_longest = std::max(statistics_.n_longest, n_longest);
-    statistics_.n_rows += n_rows;
-    statistics_.n_decoding += pass_load_.n_decoding;
-    statistics_.n_prompt_tokens += n_prompt_rows;
-    statistics_.prompt_seconds += pass_seconds_ * prompt_share;
-    statistics_.predicted_seconds += pass_seconds_ * (1 - prompt_share);
-  }
-  if (pass_load_.n_decoding == 0) {
-    if (costs_ != nullptr && executor_.was_usual()) costs_->observe_prompt(n_rows, pass_seconds_);
-    return;
-  }
-  if (costs_ != nullptr && n_prompt_rows == 0) {
-    const int n_requests = pass_load_.n_decoding;
-    counts_saved_ = true;
-    if (n_rows > n_requests) {
-      plain_seconds_ = costs_->pass(1, n_context / n_requests, n_requests) / n_requests;
-    }
-    if (executor_.was_usual()) {
-      costs_->observe({.n_rows = n_rows,
-                       .n_requests = pass_load_.n_decoding,
-                       .n_context = n_context,
-                       .seconds = pass_seconds_});
-    }
-  }
-  drafts_.observe(n_rows, n_context);
-}
-
-void Stepper::count_saved() {
-  const double draft_seconds = std::exchange(draft_seconds_, 0.0);
-  if (!counts_saved_) return;
-  double saved = -draft_seconds;
-  if (plain_seconds_) saved += static_cast<double>(growth_.n_given()) * *plain_seconds_ - pass_seconds_;
-  const std::scoped_lock lock(mutex_);
-  statistics_.saved_seconds += saved;
+  record_.observe(pass);
+  if (pass.n_decoding > 0) drafts_.observe(pass.n_rows, pass.n_context);
 }
 
 void Stepper::forget_pass() {
@@ -342,7 +291,7 @@ void Stepper::advance(ActiveRequest& active) {
   auto reason = growth_.grow(active);
   const double told_seconds = growth_.take_draft_seconds();
   drafts_.add_seconds(told_seconds);
-  draft_seconds_ += told_seconds;
+  record_.add_draft_seconds(told_seconds);
   warn_of_failed_drafts(active);
   const bool is_full = static_cast<int>(active.slot->text.size()) == options_.n_context;
   if (!reason && is_full) reason = StopReason::kContextFull;
@@ -354,7 +303,7 @@ void Stepper::advance(ActiveRequest& active) {
 void Stepper::end(ActiveRequest& active, RequestResult result) {
   auto* generation = std::get_if<Generation>(&result);
   if (active.request != nullptr) {
-    count_past(active, generation != nullptr ? *generation : active.request->result());
+    record_.count_past(active, generation != nullptr ? *generation : active.request->result());
   }
   if (generation != nullptr) {
     Timings& timings = generation->timings;
@@ -377,14 +326,6 @@ void Stepper::end(ActiveRequest& active, RequestResult result) {
   finished_.push_back(active.id);
   const std::scoped_lock lock(mutex_);
   results_.emplace(active.id, std::move(result));
-}
-
-void Stepper::count_past(ActiveRequest& active, const Generation& result) {
-  if (std::exchange(active.is_counted, true)) return;
-  past_speculation_.add(result.speculation);
-  n_past_predicted_ += result.timings.n_predicted;
-  const std::scoped_lock lock(mutex_);
-  statistics_.n_cached_tokens += result.timings.n_cached;
 }
 
 void Stepper::release(ActiveRequest& active) {
@@ -414,25 +355,6 @@ void Stepper::warn_of_failed_drafts(ActiveRequest& active) {
   }
   if (options_.warn)
     options_.warn(fmt::format("a request goes on without drafts, which failed: {}", why));
-}
-
-void Stepper::update_statistics() {
-  const auto n_running = static_cast<int>(
-      std::ranges::count_if(active_, [](const auto& active) { return active->slot != nullptr; }));
-  SpeculationStatistics speculation = past_speculation_;
-  int64_t n_predicted = n_past_predicted_;
-  for (const auto& active : active_) {
-    speculation.add(active->request->result().speculation);
-    n_predicted += active->request->result().timings.n_predicted;
-  }
-  const KvCells& cells = executor_.cells();
-  const std::scoped_lock lock(mutex_);
-  statistics_.speculation = std::move(speculation);
-  statistics_.n_predicted_tokens = n_predicted;
-  statistics_.n_running = n_running;
-  statistics_.n_waiting = static_cast<int>(active_.size()) - n_running;
-  statistics_.n_cells = cells.n_cells();
-  statistics_.n_cells_used = cells.n_cells() - cells.n_free();
 }
 
 }  // namespace forerun

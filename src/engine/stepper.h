@@ -35,6 +35,7 @@
 #include "engine/inbox.h"
 #include "engine/pass_drafts.h"
 #include "engine/pass_rows.h"
+#include "engine/step_record.h"
 #include "engine/text_growth.h"
 #include "model/executor.h"
 #include "model/slots.h"
@@ -111,47 +112,31 @@ class Stepper {
   void forward();
   void forget_pass();
   void advance(ActiveRequest& active);
-  void watch_cost();
-  // All texts have grown by what the pass says.
-  void count_saved();
+  void observe(double seconds);  // that the pass took
   // Throws, and nothing has ended, where those throw who learn from an answer.
   void end(ActiveRequest& active, RequestResult result);
-  // Counts a request that ends among those that are over, once.
-  void count_past(ActiveRequest& active, const Generation& result);
   // What the request read stays in the cache, unless nobody is going to want it.
   void give_slot_back(ActiveRequest& active);
   // Gives back what the request has, which is over.
   void release(ActiveRequest& active);
   void warn_of_failed_drafts(ActiveRequest& active);
-  void update_statistics();
 
   Executor& executor_;
   const Vocabulary& vocabulary_;
   StepperOptions options_;
-  PassCosts* costs_;
   Slots slots_;
   Inbox inbox_;
   std::vector<std::unique_ptr<ActiveRequest>> active_;  // by priority, then in the order they came
   std::vector<RequestId> finished_;                     // by this step
 
-  mutable std::mutex mutex_;  // of what other threads see:
+  std::mutex mutex_;  // of what other threads take:
   std::map<RequestId, RequestResult> results_;
-  EngineStatistics statistics_;
 
   PassDrafts drafts_;
   PassRows rows_;
   TextGrowth growth_;
   PassLoad pass_load_;
-  double pass_seconds_ = 0;
-  double draft_seconds_ = 0;  // for it, and for what it taught
-  // Whether what drafts saved can be told of it: prompts take their own time.
-  bool counts_saved_ = false;
-  // What each token would have cost without drafts, if it has some.
-  std::optional<double> plain_seconds_;
-  // Of requests that are over.
-  SpeculationStatistics past_speculation_;
-  int64_t n_past_predicted_ = 0;
-  double prompt_row_seconds_ = 0;  // of late; 0: not known
+  StepRecord record_;
 };
 
 }  // namespace forerun
