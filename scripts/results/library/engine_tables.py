@@ -3,6 +3,13 @@
 from .markdown import table
 
 TITLES = {"smollm2": "SmolLM2-135M, Q4_1", "smollm2-q8": "SmolLM2-135M, Q8_0", "gemma3-270m": "Gemma-3-270m, Q4_K_M"}
+SHAPES = {
+    "qwen2-1.5b": "1.5B of Qwen2's shape",
+    "phi3-1.5b": "1.5B of Phi 3's shape",
+    "gemma2-1.5b": "1.5B of Gemma 2's shape",
+    "qwen3-1.5b": "1.5B of Qwen3's shape",
+    "qwen3-30b-a3b-quarter": "a quarter of Qwen3 30B-A3B's layers",
+}
 # What a user decides by: the rows of README's table, where they are measured.
 IN_README = ["smollm2", "smollm2@4096", "smollm2-q8", "gemma3-270m", "random-qwen2-1.5b-q4_k", "random-qwen2-1.5b-q8_0"]
 
@@ -15,8 +22,14 @@ def place_of(file: dict) -> str:
 
 def title_of(model: str) -> str:
     name, _, context = model.partition("@")
-    title = TITLES.get(name) or f"random weights, 1.5B, {name.rpartition('-')[2].upper()}"
+    title = TITLES.get(name) or random_title(name)
     return f"{title}, {int(context):,} tokens of context" if context else title
+
+
+def random_title(name: str) -> str:
+    """Of random-SHAPE-TYPE."""
+    shape, _, type = name.removeprefix("random-").rpartition("-")
+    return f"random weights, {SHAPES.get(shape, shape)}, {type.upper()}"
 
 
 def by_place(files: list[dict]) -> dict[str, dict[str, dict]]:
