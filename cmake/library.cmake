@@ -16,7 +16,8 @@ target_compile_features(forerun_library PUBLIC cxx_std_20)
 target_include_directories(forerun_library INTERFACE
   "$<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>" "$<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>")
 
-# What llama.cpp's libraries show is for us alone.
-foreach(_target ${FORERUN_LLAMA_LIBRARIES})
+# What llama.cpp's libraries show is for us alone, and so are the functions that clang shows where there are
+# clones for several CPUs (src/sampling/cpu_clones.h), whatever it is told of visibility.
+foreach(_target ${FORERUN_LLAMA_LIBRARIES} forerun_sampling)
   target_link_options(forerun_library PRIVATE "-Wl,--exclude-libs,$<TARGET_FILE_NAME:${_target}>")
 endforeach()
