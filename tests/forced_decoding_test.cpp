@@ -81,7 +81,7 @@ TokenId read_next(Executor& executor, SequenceId sequence, std::span<const Token
   while (!tokens.empty()) {
     const auto part = tokens.first(std::min<size_t>(tokens.size(), executor.max_rows()));
     tokens = tokens.subspan(part.size());
-    logits = executor.read(sequence, part).value();
+    logits = executor.read(sequence, part).value().all();
   }
   return argmax(logits).value();
 }

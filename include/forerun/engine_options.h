@@ -32,7 +32,8 @@ struct EngineOptions {
   // kernels compute on GPUs. Others round differently with another number of rows. ggml's on GPUs: every
   // small pass is filled up to a fixed number and drafts are chains, for one request at a time;
   // docs/speculation.md has the price. libllama: nothing is drafted. Not set: yes on GPUs that ggml's
-  // kernels serve, for one request at a time, and else no.
+  // kernels serve, for one request at a time whose tokens are those of the model (`accept`), and else
+  // no.
   std::optional<bool> exact = {};
   SpeculationOptions speculation = {};
   // Gets what is being done ("loading", "reading the prompt") and its share that is done. May be

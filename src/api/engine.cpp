@@ -9,6 +9,7 @@
 #include "api/tokenizer_impl.h"
 #include "core/error.h"
 #include "cost/known_costs.h"
+#include "draft/methods.h"
 #include "engine/discard_guard.h"
 #include "engine/loaded_model.h"
 #include "engine/model_names.h"
@@ -116,8 +117,15 @@ bool computes_on_ggmls(const Model& model) {
   return model.kernels_name().empty() && model.has_blocks();
 }
 
+// What is drafted may be verified so that the text is exact there, if nobody says whether it is to be.
+bool suits_exact_text(const EngineOptions& options) {
+  const SpeculationOptions& drafts = options.speculation;
+  if (options.n_parallel > 1 || drafts.accept != "match") return false;
+  return drafts.method == "none" || !find_method(drafts.method).needs_trees;
+}
+
 int min_rows_of(const EngineOptions& options, const Model& model) {
-  if (!computes_on_ggmls(model) || !options.exact.value_or(options.n_parallel == 1)) return 1;
+  if (!computes_on_ggmls(model) || !options.exact.value_or(suits_exact_text(options))) return 1;
   check(options.n_parallel == 1, "exact text on a GPU is for one request at a time");
   return kExactRows;
 }
@@ -136,10 +144,10 @@ std::string notice_of(const EngineOptions& options, const Model& model) {
   }
   if (computes_on_ggmls(model) && min_rows_of(options, model) == 1) {
     notice += fmt::format(
-        "{}this GPU has no kernels of forerun's for the model: a draft{} may tip the balance between "
-        "tokens "
-        "that are equally likely",
-        notice.empty() ? "" : "; ", options.n_parallel > 1 ? ", or what others ask," : "");
+        "{}ggml's kernels compute {} on the GPU: a draft{} may tip the balance between tokens that are "
+        "equally likely",
+        notice.empty() ? "" : "; ", model.parts().size() == 1 ? "the model" : "a part of the model",
+        options.n_parallel > 1 ? ", or what others ask," : "");
   }
   if (model.has_blocks()) return notice;
   return fmt::format(

@@ -63,7 +63,7 @@ Speculator::Speculator(const SpeculationOptions& options, const Resources& resou
                                        .draft_model = resources.draft_model,
                                        .warn = warn_};
   DrafterSet drafters = make_drafters(options.method, choice.method_options, draft_resources);
-  if (resources.executor.min_rows() > 1 && drafters.needs_trees()) {
+  if (resources.executor.min_rows() > 1 && find_method(options.method).needs_trees) {
     fail(ErrorCode::kInvalidArgument,
          "exact text on this GPU leaves no room for the trees of {}: choose another method, or "
          "--no-exact",

@@ -59,8 +59,6 @@ class Drafter {
   virtual ~Drafter() = default;
   // For a request with this prompt. The drafter outlives it.
   virtual std::unique_ptr<RequestDrafter> begin(std::span<const TokenId> prompt) = 0;
-  // Whether its drafts are worth nothing when only their best path is verified.
-  virtual bool needs_trees() const { return false; }
 };
 
 }  // namespace forerun

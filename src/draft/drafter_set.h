@@ -18,9 +18,6 @@ struct DrafterSet {
     std::ranges::move(others.texts, std::back_inserter(texts));
     std::ranges::move(others.models, std::back_inserter(models));
   }
-  bool needs_trees() const {
-    return std::ranges::any_of(texts, [](const auto& drafter) { return drafter->needs_trees(); });
-  }
   bool wants_prompt_state() const {
     return std::ranges::any_of(models,
                                [](const auto& drafter) { return drafter->wants_prompt_state(); });

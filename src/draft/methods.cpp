@@ -140,7 +140,8 @@ constexpr auto kMethods = std::to_array<MethodInfo>({
      describe<&MethodOptions::jacobi>,
      [](const MethodOptions& options, const DraftResources& resources) {
        return only(std::make_unique<JacobiDrafter>(options.jacobi, resources.seed));
-     }},
+     },
+     DraftsWith::kTexts, /*plans_by_cost=*/false, /*drafts_with_many=*/false, /*needs_trees=*/true},
     {"sssd", "SSSD: what followed the last tokens in the text and in the datastore",
      describe<&MethodOptions::sssd>, make_text<SssdDrafter, &MethodOptions::sssd>, DraftsWith::kTexts,
      /*plans_by_cost=*/true},

@@ -123,6 +123,8 @@ struct MethodInfo {
   bool plans_by_cost = false;
   // Whether several drafters take part, which only costs can choose between.
   bool drafts_with_many = false;
+  // Whether its drafts are worth nothing when only their best path is verified.
+  bool needs_trees = false;
 };
 
 // In the order in which a user should read them.

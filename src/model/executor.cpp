@@ -47,8 +47,7 @@ const PassResult& Executor::forward(const Pass& pass) {
   return result_;
 }
 
-std::optional<std::span<const float>> Executor::read(SequenceId sequence,
-                                                     std::span<const TokenId> tokens) {
+std::optional<LogitsView> Executor::read(SequenceId sequence, std::span<const TokenId> tokens) {
   if (static_cast<int64_t>(tokens.size()) > cells().n_free()) return std::nullopt;
   read_pass_.rows.clear();
   read_path_.clear();
@@ -59,6 +58,7 @@ std::optional<std::span<const float>> Executor::read(SequenceId sequence,
     read_path_.push_back(*parent);
   }
   read_pass_.rows.back().logits = true;
+  read_pass_.rows.back().best_do = true;
   try {
     forward(read_pass_);
   } catch (...) {
@@ -66,7 +66,7 @@ std::optional<std::span<const float>> Executor::read(SequenceId sequence,
     throw;
   }
   cells().commit(sequence, read_path_);
-  return result_.logits(tokens.size() - 1);
+  return result_.view(tokens.size() - 1);
 }
 
 }  // namespace forerun

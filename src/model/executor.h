@@ -51,7 +51,7 @@ class Executor {
   // one pass of the full model and commits them; the logits behind the last. They stay
   // valid until the next pass. nullopt: there is no room for them. On an exception the
   // sequence is as before.
-  std::optional<std::span<const float>> read(SequenceId sequence, std::span<const TokenId> tokens);
+  std::optional<LogitsView> read(SequenceId sequence, std::span<const TokenId> tokens);
 
   // The committed text of a sequence, its tokens and its keys and values, to a file, which is replaced
   // in one step, and from there into a new sequence; nullopt: it does not fit into the free cells. Both

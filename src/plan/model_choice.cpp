@@ -119,6 +119,7 @@ ModelChoice::~ModelChoice() = default;
 
 void ModelChoice::draft(std::span<const PlanJob> jobs, const PassWorth& worth) {
   rules_.clear();
+  for (Trials& trials : trials_) trials.is_granted = false;
   std::vector<std::optional<Offer>> offers;
   for (const PlanJob& job : jobs) {
     job.request->drafted.clear();
@@ -139,7 +140,7 @@ void ModelChoice::draft(std::span<const PlanJob> jobs, const PassWorth& worth) {
       limits.max_depth = std::min(limits.max_depth, kTryTokens);
       ++n_trials[offer->model];
     } else {
-      trials_[offer->model] = {};
+      forget_refusals(trials_[offer->model]);
     }
     request.hint = request.proposed.tree;
     request.hint_chances = request.chances;
@@ -155,6 +156,11 @@ void ModelChoice::draft(std::span<const PlanJob> jobs, const PassWorth& worth) {
   for (size_t model = 0; model < wanted.size(); ++model) {
     if (!wanted[model].empty()) draft_with(model, wanted[model], n_trials[model]);
   }
+}
+
+// What trials took beyond their share is still to be saved up.
+void ModelChoice::forget_refusals(Trials& trials) {
+  trials = {.saved_seconds = std::min(0.0, trials.saved_seconds)};
 }
 
 void ModelChoice::draft_with(size_t model, std::span<const ModelDraftJob> jobs, size_t n_trials) {
@@ -280,13 +286,15 @@ bool ModelChoice::is_time_to_try(const Offer& offer, const RequestPlan& request,
   const double seconds =
       request.models[offer.model]->seconds_to_read() +
       kTryTokens * drafters_.models[offer.model]->token_seconds(offer.plan, request.n_context(), 1);
-  return ++trials.n_refusals > trials.pause && seconds <= trials.saved_seconds;
+  ++trials.n_refusals;
+  return !trials.is_granted && trials.n_refusals > trials.pause && seconds <= trials.saved_seconds;
 }
 
 ModelChoice::Offer ModelChoice::tried(Offer offer, int pause) {
   Trials& trials = trials_[offer.model];
   trials.n_refusals = 0;
   trials.pause = pause;
+  trials.is_granted = true;
   offer.is_trial = true;
   return offer;
 }

@@ -58,6 +58,7 @@ class ModelChoice {
     int n_refusals = 0;
     double saved_seconds = 0;  // for the next try, of the time since the last one
     int pause = 0;             // refusals before the next try
+    bool is_granted = false;   // one in this pass, which shows what there is to see
   };
   std::optional<Offer> best_offer(RequestPlan& request, const PassWorth& worth);
   void withdraw(std::span<const PlanJob> jobs, std::span<std::optional<Offer>> offers,
@@ -71,6 +72,7 @@ class ModelChoice {
   bool is_time_to_try(const Offer& offer, const RequestPlan& request, const PassWorth& worth);
   // As a trial, with so many refusals to the next.
   Offer tried(Offer offer, int pause);
+  static void forget_refusals(Trials& trials);
   // Drafts with a model, and keeps account of what trials take.
   void draft_with(size_t model, std::span<const ModelDraftJob> jobs, size_t n_trials);
 

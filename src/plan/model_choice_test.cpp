@@ -188,6 +188,29 @@ TEST_F(ModelChoiceTest, OneRequestFindsOutForAllWhatAModelIsWorth) {
 
 // What was believed of a trial's cost may be wrong: what it really took is kept to the same share of
 // time.
+TEST_F(ModelChoiceTest, OnlyOneOfManyRequestsTriesAModelInAPass) {
+  const auto planning = planner({}, [] { return 0.0; });
+  constexpr int kRequests = 24;  // more than there are refusals before a trial
+  std::vector<std::unique_ptr<RequestPlan>> requests;
+  std::vector<DraftTree> trees(kRequests);
+  std::vector<PlanJob> jobs;
+  for (int i = 0; i < kRequests; ++i) {
+    requests.push_back(planning->begin(short_text_));
+    jobs.push_back({.request = requests.back().get(), .limits = Pair::kLimits, .tree = &trees[i]});
+  }
+  int n_trials = 0;
+  for (int pass = 0; pass < 200 && n_trials < 2; ++pass) {
+    for (DraftTree& tree : trees) tree.clear();
+    planning->plan(jobs, {.n_decoding = kRequests, .n_prompt_rows = 0});
+    const auto n = std::ranges::count_if(requests, [](const auto& r) { return !r->drafted.empty(); });
+    EXPECT_LE(n, 1) << "pass " << pass;
+    n_trials += n > 0 ? 1 : 0;
+    const TokenId wrong{299};
+    for (const auto& request : requests) planning->append(*request, {&wrong, 1});
+  }
+  EXPECT_EQ(n_trials, 2);
+}
+
 TEST_F(ModelChoiceTest, ATrialThatTookLongIsSavedUpForBeforeTheNext) {
   const auto steps_of_two_trials = [&](double seconds_of_trial) {
     double time = 0;

@@ -35,7 +35,7 @@ struct BestLogits {
 class WholeLogits {
  public:
   virtual ~WholeLogits() = default;
-  // Stays valid as long as the row does. Throws Error when the device fails.
+  // Stays valid as long as the row does. Throws Error when there is no memory to copy it to.
   virtual std::span<const float> row(size_t place) = 0;
 };
 

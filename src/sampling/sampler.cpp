@@ -108,10 +108,17 @@ Sampler::Sampler(SamplingOptions options, int n_vocab)
       log_min_p_(options_.min_p > 0 ? ieee::log(static_cast<double>(options_.min_p)) : -double{kInf}),
       draws_from_best_(decides_from_best()) {}
 
+// How many tokens bias and penalties may move behind others at most.
+size_t Sampler::n_lowered() const {
+  const size_t n = options_.logit_bias.size();
+  if (!options_.has_penalties()) return n;
+  return options_.repeat_last_n < 0 ? kBestLogits : n + static_cast<size_t>(options_.repeat_last_n);
+}
+
 bool Sampler::decides_from_best() const {
   if (!only_lowers(options_)) return false;
   if (options_.temperature == 0) return true;
-  if (has_top_k()) return static_cast<size_t>(options_.top_k) <= kBestLogits;
+  if (has_top_k()) return static_cast<size_t>(options_.top_k) + n_lowered() <= kBestLogits;
   return options_.top_p >= 1 && options_.min_p > 0;
 }
 
@@ -229,6 +236,7 @@ void Sampler::adjust_best(const SamplerState& state, SamplerScratch& scratch) co
 // are not behind it after bias and penalties are the best of all, in the same order.
 bool Sampler::keep_of_best(const LogitsView& logits, const SamplerState& state,
                            SamplerScratch& scratch) const {
+  CHECK(logits.n_vocab() == static_cast<size_t>(n_vocab_));
   const auto best = logits.best();
   // An infinite logit is a finite one when it is adjusted, and may then tie with others.
   if (!draws_from_best_ || best.empty() || best.front().logit == kInf) return false;

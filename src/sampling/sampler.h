@@ -115,6 +115,7 @@ class Sampler {
   void truncate(std::span<const float> logits, float max, SamplerScratch& scratch) const;
   void truncate_top_k(float max, std::vector<ScoredToken>& kept) const;
   bool decides_from_best() const;
+  size_t n_lowered() const;
   size_t n_kept(std::span<const ScoredToken> sorted, const MassTarget& top_p) const;
   bool has_top_k() const { return options_.top_k > 0 && options_.top_k < n_vocab_; }
   float min_p_threshold(float max) const;

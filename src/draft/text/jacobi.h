@@ -102,7 +102,6 @@ class JacobiDrafter : public Drafter {
  public:
   JacobiDrafter(JacobiOptions options, uint64_t seed) : options_(options), seed_(seed) {}
   std::unique_ptr<RequestDrafter> begin(std::span<const TokenId> prompt) override;
-  bool needs_trees() const override { return true; }  // its guesses are branches
 
  private:
   JacobiOptions options_;
