@@ -57,7 +57,8 @@ TEST(KvTypes, StayCloseToF16OnAGpu) {
   int n_models = 0;
   for (const char* name : {"tiny-llama-f16", "tiny-qwen2", "tiny-qwen3", "tiny-gemma3"}) {
     const auto model = load_model_on_gpu(model_file(name));
-    if (model == nullptr || !model->gpu_kernels()->serves(model->config(), KvType::kQ8_0)) continue;
+    if (model == nullptr || !model->parts().front().gpu->serves(model->config(), KvType::kQ8_0))
+      continue;
     ++n_models;
     const auto exact = logits_with(model, KvType::kF16);
     const double largest = largest_of(exact);

@@ -113,7 +113,7 @@ TEST(Trees, EveryNodeEqualsItsPathRunAloneOnAGpu) {
     if (model == nullptr) continue;
     ++n_models;
     for (const KvType type : {KvType::kF16, KvType::kQ8_0}) {
-      if (!model->gpu_kernels()->serves(model->config(), type)) continue;
+      if (!model->parts().front().gpu->serves(model->config(), type)) continue;
       const auto executor = make_executor(model, type);
       PathOracle oracle(model, type);
       for (uint32_t seed = 0; seed < 2; ++seed) expect_trees_equal_paths(*executor, oracle, seed);

@@ -15,7 +15,7 @@ struct PlacementOptions {
   // The share of those layers that each gets, GPUs first, then RPC servers; any unit. Empty: by free
   // memory.
   std::vector<double> split = {};
-  bool cpu_experts = false;  // the weights of experts stay with the CPU
+  bool cpu_experts = false;  // mixtures of experts stay with the CPU
   // "host:port" of llama.cpp's RPC servers. Their protocol is neither encrypted nor protected: for
   // networks where everybody is trusted.
   std::vector<std::string> rpc = {};

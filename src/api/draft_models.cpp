@@ -20,19 +20,24 @@ uint64_t n_weight_bytes(const Model& model) {
 }  // namespace
 
 std::shared_ptr<Device> DraftModels::device_named(const std::string& name) {
-  const Model& target_model = *options_.target.model;
-  const std::shared_ptr<Device>& target = target_model.shared_device();
-  if (name == "same" || name == target->info().name) return target;
-  for (const ModelPart& part : target_model.parts()) {
-    if (name == part.device->info().name) return part.device;
-  }
+  const Model& model = *options_.target.model;
+  const std::shared_ptr<Device>& target = model.shared_device();
+  const auto of_target = [&](const std::string& wanted) -> std::shared_ptr<Device> {
+    if (wanted == target->info().name) return target;
+    for (const ModelPart& part : model.parts()) {
+      if (wanted == part.device->info().name) return part.device;
+    }
+    return nullptr;
+  };
+  if (name == "same") return target;
+  if (auto device = of_target(name)) return device;
   const auto known = devices_.find(name);
   if (known != devices_.end()) return known->second;
   DeviceOptions options = options_.device;
   options.name = name;
   std::shared_ptr<Device> opened = Device::open(options);
   // A device has several names.
-  if (opened->info().name == target->info().name) opened = target;
+  if (auto device = of_target(opened->info().name)) opened = std::move(device);
   return devices_.emplace(name, std::move(opened)).first->second;
 }
 

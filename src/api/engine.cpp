@@ -61,10 +61,21 @@ int default_cells(const EngineOptions& options, const Model& model, int n_contex
   constexpr double kShare = 0.8;  // of what is free: drafters and passes need some, too
   const int n_all = n_context * options.n_parallel;
   const size_t of_cell = KvCache::cell_bytes(model.config(), kv_type_named(options.kv_type));
-  if (of_cell == 0) return n_all;                   // a model whose texts are states
-  if (model.placement().is_spread()) return n_all;  // it was spread with room for them
-  const double n_fitting =
-      kShare * static_cast<double>(model.device().n_free_bytes()) / static_cast<double>(of_cell);
+  if (of_cell == 0) return n_all;  // a model whose texts are states
+  double n_fitting = n_all;
+  const auto fit = [&](const Device& device, double share_of_layers) {
+    const double n_bytes = static_cast<double>(of_cell) * share_of_layers;
+    if (n_bytes > 0)
+      n_fitting = std::min(n_fitting, kShare * static_cast<double>(device.n_free_bytes()) / n_bytes);
+  };
+  const int n_layers = model.config().n_layers;
+  for (const ModelPart& part : model.parts()) {
+    int n = 0;
+    for (int layer = 0; layer < n_layers; ++layer) n += part.has_attention(layer) ? 1 : 0;
+    fit(*part.device, static_cast<double>(n) / n_layers);
+  }
+  // Where libllama computes it, it was spread with room for all.
+  if (!model.has_blocks() && !model.placement().is_spread()) fit(model.device(), 1);
   return n_fitting < n_all ? std::max(n_context, static_cast<int>(n_fitting)) : n_all;
 }
 

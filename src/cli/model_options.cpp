@@ -94,7 +94,7 @@ void add_placement_options(CLI::App& command, PlacementOptions& options) {
       ->delimiter(',')
       ->allow_extra_args(false)
       ->group(kGroup);
-  command.add_flag("--cpu-experts", options.cpu_experts, "Keep the weights of experts with the CPU")
+  command.add_flag("--cpu-experts", options.cpu_experts, "Keep mixtures of experts with the CPU")
       ->group(kGroup);
   command
       .add_option("--rpc", options.rpc,

@@ -19,7 +19,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 // Raised when what is kept, or how it is measured, changes.
-constexpr int kVersion = 5;
+constexpr int kVersion = 6;
 // What was learnt from fewer is not kept.
 constexpr int64_t kEnoughPasses = 100;
 

@@ -1,4 +1,4 @@
-// Where a model lives and computes: the CPU, or one GPU that ggml knows.
+// Where a model, or a part of one, lives and computes: the CPU, or one GPU that ggml knows.
 //
 // The only place in forerun that knows which backend it runs on. Everything above
 // asks for what it needs (memory, a buffer for a weight, a graph computed, a tensor

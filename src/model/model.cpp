@@ -209,7 +209,8 @@ void Model::require_blocks(std::string_view what) const {
 
 std::string Model::why_libllama() const {
   if (placement_.servers) return "a model with layers on other machines runs through libllama";
-  if (placement_.from_file) return "a model that is larger than memory runs through libllama";
+  if (placement_.from_file || placement_.by_libllama)
+    return "a model that is larger than memory runs through libllama";
   return fmt::format("'{}' models run through libllama", config_.architecture);
 }
 

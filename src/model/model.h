@@ -61,8 +61,6 @@ class Model {
   Device& device() const { return *device_; }
   // Whose threads do what is left to the CPU between passes: the CPU's, if it has a part.
   Device& helping_device() const;
-  // Our kernels on a GPU, where they compute the whole model; nullptr: others do.
-  GpuKernels* gpu_kernels() const { return parts_.size() == 1 ? parts_.front().gpu : nullptr; }
   // What our kernels that compute it are called; "": others compute some of it.
   std::string kernels_name() const;
   const std::shared_ptr<Device>& shared_device() const { return device_; }

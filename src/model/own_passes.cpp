@@ -95,6 +95,7 @@ void OwnPasses::plan_stages_of(const Pass& pass) {
 }
 
 void OwnPasses::run(const Pass& pass, PassResult& result) {
+  CHECK(!pass.rows.empty());
   ++n_passes_;
   plan_stages_of(pass);
   rows_.assign(pass.rows.begin(), pass.rows.end());

@@ -69,9 +69,10 @@ PartPasses::PartPasses(const Model& model, const ModelPart& part, const KvCache&
 }
 
 void PartPasses::reserve(const PassStage& stage) {
+  const int n_reserved = part_.gpu != nullptr ? kPreparedRows : kReservedLogitRows;
   PassShape largest{
       .n_rows = options_.max_rows,
-      .n_out = stage.has_head ? std::min(options_.max_rows, kReservedLogitRows) : options_.max_rows,
+      .n_out = stage.has_head ? std::min(options_.max_rows, n_reserved) : options_.max_rows,
       .n_hidden = 0,
       .has_head = stage.has_head,
       .layers = stage.layers,

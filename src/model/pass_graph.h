@@ -21,9 +21,9 @@ struct PassShape {
   int n_rows = 0;
   int n_kv = 0;             // cells attention looks at; 0 when no attention block runs
   int attention_tiles = 0;  // of our kernels on GPUs
-  int n_out = 0;            // rows that something comes out of: logits,
+  int n_out = 0;            // rows that something comes out of: logits, or states behind the last block
   int n_hidden = 0;
-  bool has_head = true;  // or, without it, states behind the last block
+  bool has_head = true;  // whether it is logits
   LayerSet layers;
   std::span<const int> hidden_at;
 };

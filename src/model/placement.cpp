@@ -43,7 +43,9 @@ PartSizes sizes_of(const GgufFile& file, const ModelConfig& config, bool cpu_exp
     const auto block = block_of(tensor.name, config.n_layers);
     const int layer = block ? static_cast<int>(*block) / 2 : 0;
     // Ours are whole blocks; of libllama's mixtures nothing is known but names.
-    const bool is_mixture = block == mlp_block(layer) && config.has_experts(layer);
+    const bool is_mixture =
+        block == mlp_block(layer) && config.has_experts(layer) && !config.has_parallel_blocks;
+    if (!block && tensor.name.starts_with("blk.")) continue;  // nobody loads it
     if (cpu_experts && (is_mixture || is_expert(tensor.name))) {
       sizes.stays += tensor.n_bytes;
     } else if (block) {
@@ -216,11 +218,14 @@ Placement place_model(const GgufFile& file, const Device& device, const Placemen
     return place({.file = file, .device = device, .options = options, .needs = needs}, candidates,
                  config);
   };
-  if (const Architecture* ours = architecture_of(file)) {
+  const Architecture* ours = architecture_of(file);
+  if (ours != nullptr) {
     Placement placement = plan(ours->config(file.metadata()));
     if (!placement.needs_libllama()) return placement;
   }
-  return plan(read_llama_config(file.metadata()));
+  Placement placement = plan(read_llama_config(file.metadata()));
+  placement.by_libllama = ours != nullptr;
+  return placement;
 }
 
 }  // namespace forerun

@@ -40,12 +40,14 @@ struct Placement {
   bool cpu_experts = false;
   // Weights of the CPU are read in place from the mapped file, since memory does not hold them.
   bool from_file = false;
+  // As libllama has layers, since ours would exceed memory or are on other machines.
+  bool by_libllama = false;
   // The device that was wanted has no layer.
   bool leaves_device = false;
   std::shared_ptr<const RpcServers> servers;  // nullptr: none takes part
 
   bool is_spread() const { return !parts.empty(); }
-  bool needs_libllama() const { return servers != nullptr || from_file; }
+  bool needs_libllama() const { return by_libllama || servers != nullptr || from_file; }
   // Whether the CPU computes the MLPs of a layer that is another device's, where graphs are our own.
   bool keeps_on_cpu(const ModelConfig& config, int layer) const {
     return cpu_experts && config.has_experts(layer) && !config.has_parallel_blocks;

@@ -22,7 +22,7 @@ std::shared_ptr<const Model> load_model_on_gpu(const std::filesystem::path& path
     if (device->gpu_kernels() == nullptr) continue;
     try {
       auto model = Model::load(GgufFile::open(path), std::move(device));
-      return model->gpu_kernels() != nullptr ? model : nullptr;
+      return model->parts().front().gpu != nullptr ? model : nullptr;
     } catch (const Error& error) {
       if (error.code() != ErrorCode::kUnsupported) throw;
       return nullptr;  // a type that nobody multiplies there
