@@ -11,9 +11,12 @@ namespace {
 std::atomic<int64_t> n_allocations{0};
 }
 
-[[gnu::noinline]] void* operator new(size_t size) {
+[[gnu::noinline]] void* operator new(size_t size, const std::nothrow_t& /*tag*/) noexcept {
   ++n_allocations;
-  if (void* p = std::malloc(size > 0 ? size : 1)) return p;
+  return std::malloc(size > 0 ? size : 1);
+}
+[[gnu::noinline]] void* operator new(size_t size) {
+  if (void* p = operator new(size, std::nothrow)) return p;
   throw std::bad_alloc();
 }
 [[gnu::noinline]] void operator delete(void* p) noexcept {
