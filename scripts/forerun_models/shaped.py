@@ -78,7 +78,7 @@ SHAPES = {
     # A quarter of its layers: as large as most machines have memory for.
     "qwen3-30b-a3b-quarter": Shape("Qwen3 30B-A3B, 12 layers", "qwen3moe", 12, 2048, 768, 32, 4, 128, 151936, 32768, 1e6, tied=False, eps=1e-6, n_experts=128, n_used=8),
     # Blocks of smaller models' shapes, as many as make 1.5 billion weights.
-    "phi3-1.5b": Shape("Phi 3 mini, 12 layers", "phi3", 12, 3072, 8192, 32, 32, 96, 32064, 4096, 10000.0, tied=False, is_fused=True),
+    "phi4-1.5b": Shape("Phi 4 mini, 9 layers", "phi3", 9, 3072, 8192, 24, 8, 128, 200064, 131072, 10000.0, is_fused=True),
     "gemma2-1.5b": Shape("Gemma 2 2B, 12 layers", "gemma2", 12, 2304, 9216, 8, 4, 256, 256000, 8192, 10000.0, eps=1e-6),
     "qwen3-1.5b": Shape("Qwen3 1.7B, 24 layers", "qwen3", 24, 2048, 6144, 16, 8, 128, 151936, 40960, 1e6, eps=1e-6),
     "smollm2-135m": Shape("SmolLM2 135M", "llama", 30, 576, 1536, 9, 3, 64, 49152, 8192, 100000.0),

@@ -5,7 +5,7 @@ from library.page import ROOT, Measurement, Page, Written, hardware
 from library.setup import Setup
 
 BIG = [f"random-qwen2-1.5b-{type}" for type in ("q4_0", "q4_k", "q6_k", "q8_0", "f16")]
-FAMILIES = [f"random-{shape}-q4_k" for shape in ("phi3-1.5b", "gemma2-1.5b", "qwen3-1.5b", "qwen3-30b-a3b-quarter")]
+FAMILIES = [f"random-{shape}-q4_k" for shape in ("phi4-1.5b", "gemma2-1.5b", "qwen3-1.5b", "qwen3-30b-a3b-quarter")]
 # With so many tokens of context behind an @; 256 otherwise.
 MODELS = ["smollm2", "smollm2@1024", "smollm2@4096", "smollm2-q8", "gemma3-270m", *BIG, *FAMILIES]
 DEFAULT_CONTEXT = 256
@@ -16,7 +16,7 @@ class Engine(Page):
 
     Files of other machines stay: the page has a table for each. Models to make first:
     scripts/models.py make random-qwen2-1.5b-{q4_0,q4_k,q6_k,q8_0,f16}
-    random-{phi3-1.5b,gemma2-1.5b,qwen3-1.5b,qwen3-30b-a3b-quarter}-q4_k (--only leaves some out).
+    random-{phi4-1.5b,gemma2-1.5b,qwen3-1.5b,qwen3-30b-a3b-quarter}-q4_k (--only leaves some out).
     """
 
     name = "engine"

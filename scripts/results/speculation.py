@@ -46,7 +46,9 @@ class Speculation(Page):
         head = page_head(files, benches.values())
         server = files.get("llama-server")
         page = [*head, *tables(results=results, first_tokens=times, machines=machines), *llama_section(server)]
-        parts = {README: [*readme_head(benches), *readme_table(results, machines), *llama_sentence(server)]} if benches else {}
+        parts = {}
+        if shown := in_readme(benches):
+            parts[README] = [*readme_head(shown), *readme_table(results, machines), *llama_sentence(server)]
         return Written(page, parts=parts)
 
 
@@ -88,8 +90,11 @@ def page_head(files: dict[str, dict], benches) -> list[str]:
     ]
 
 
-def readme_head(benches: dict[str, dict]) -> list[str]:
-    shown = [benches[name] for model in MODELS for draft in DRAFTS if (name := setting_name(model, draft)) in benches]
+def in_readme(benches: dict[str, dict]) -> list[dict]:
+    return [benches[name] for model in MODELS for draft in DRAFTS if (name := setting_name(model, draft)) in benches]
+
+
+def readme_head(shown: list[dict]) -> list[str]:
     n_same, n_texts = (sum(result["methods"]["auto"][key] for result in shown) for key in ("identical", "prompts"))
     same = "Every text is" if n_same == n_texts else f"{n_same} of {n_texts} texts are"
     return [

@@ -5,7 +5,7 @@ from .markdown import table
 TITLES = {"smollm2": "SmolLM2-135M, Q4_1", "smollm2-q8": "SmolLM2-135M, Q8_0", "gemma3-270m": "Gemma-3-270m, Q4_K_M"}
 SHAPES = {
     "qwen2-1.5b": "1.5B of Qwen2's shape",
-    "phi3-1.5b": "1.5B of Phi 3's shape",
+    "phi4-1.5b": "1.5B of Phi 4's shape",
     "gemma2-1.5b": "1.5B of Gemma 2's shape",
     "qwen3-1.5b": "1.5B of Qwen3's shape",
     "qwen3-30b-a3b-quarter": "a quarter of Qwen3 30B-A3B's layers",
