@@ -9,6 +9,7 @@ from library.speculation_tables import (
 
 README = ROOT / "README.md"
 BESIDE_LLAMA = ("auto", "sssd")
+TURN_BATCHES = 4  # of `bench spec`
 
 
 class Speculation(Page):
@@ -24,7 +25,11 @@ class Speculation(Page):
 
     def measurements(self, setup: Setup) -> list[Measurement]:
         settings = [
-            Measurement(setting.name, setup.identity(**setting.described()), lambda setting=setting: bench(setup, setting))
+            Measurement(
+                setting.name,
+                setup.identity(**setting.described(), n_prompts=n_prompts(setup, setting)),
+                lambda setting=setting: bench(setup, setting),
+            )
             for setting in all_settings()
         ]
         firsts = [
@@ -52,6 +57,13 @@ class Speculation(Page):
         return Written(page, parts=parts)
 
 
+def n_prompts(setup: Setup, setting: Setting) -> int:
+    """Methods take turns of several batches; with fewer than two turns they would run one after the other."""
+    options = setup.options
+    at_least = 2 * TURN_BATCHES * setting.batch if setting.batch > 1 and not options.quick else 0
+    return max(options.n_prompts, at_least)
+
+
 def bench(setup: Setup, setting: Setting) -> dict:
     flags: list[object] = ["--batch", setting.batch, "--temp", setting.temperature]
     flags += ["--draft-model", setup.model(DRAFT_MODEL)] if setting.draft else []
@@ -59,7 +71,8 @@ def bench(setup: Setup, setting: Setting) -> dict:
     if not setting.live:
         return setup.bench(setting.model, list(setting.methods), *flags)
     with setup.empty_folder() as folder:
-        return setup.bench(setting.model, list(setting.methods), *flags, "--live", folder / "live")
+        flags += ["--live", folder / "live"]
+        return setup.bench(setting.model, list(setting.methods), *flags, n_prompts=n_prompts(setup, setting))
 
 
 def beside_llama(setup: Setup) -> dict:
