@@ -189,8 +189,9 @@ TEST_F(ModelChoiceTest, OneRequestFindsOutForAllWhatAModelIsWorth) {
 // What was believed of a trial's cost may be wrong: what it really took is kept to the same share of
 // time.
 TEST_F(ModelChoiceTest, OnlyOneOfManyRequestsTriesAModelInAPass) {
-  const auto planning = planner({}, [] { return 0.0; });
   constexpr int kRequests = 24;  // more than there are refusals before a trial
+  draft_->n_slots = kRequests;
+  const auto planning = planner({}, [] { return 0.0; });
   std::vector<std::unique_ptr<RequestPlan>> requests;
   std::vector<DraftTree> trees(kRequests);
   std::vector<PlanJob> jobs;
