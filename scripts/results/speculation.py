@@ -68,10 +68,8 @@ def bench(setup: Setup, setting: Setting) -> dict:
     flags: list[object] = ["--batch", setting.batch, "--temp", setting.temperature]
     flags += ["--draft-model", setup.model(DRAFT_MODEL)] if setting.draft else []
     flags += ["--tree", setting.tree] if setting.tree else []
-    if not setting.live:
-        return setup.bench(setting.model, list(setting.methods), *flags)
     with setup.empty_folder() as folder:
-        flags += ["--live", folder / "live"]
+        flags += ["--live", folder / "live"] if setting.live else []
         return setup.bench(setting.model, list(setting.methods), *flags, n_prompts=n_prompts(setup, setting))
 
 

@@ -32,7 +32,7 @@ bool is_expert(std::string_view name) {
       kExpertNames, [&](const char* part) { return name.find(part) != std::string_view::npos; });
 }
 
-PartSizes sizes_of(const GgufFile& file, const ModelConfig& config, bool cpu_experts) {
+PartSizes sizes_of(const GgufFile& file, const ModelConfig& config, const Placement& placement) {
   constexpr int kMostLayers = 1 << 16;
   if (config.n_layers < 0 || config.n_layers > kMostLayers) {
     fail(ErrorCode::kInvalidFile, "{} says that it has {} layers", file.path().string(),
@@ -43,10 +43,9 @@ PartSizes sizes_of(const GgufFile& file, const ModelConfig& config, bool cpu_exp
     const auto block = block_of(tensor.name, config.n_layers);
     const int layer = block ? static_cast<int>(*block) / 2 : 0;
     // Ours are whole blocks; of libllama's mixtures nothing is known but names.
-    const bool is_mixture =
-        block == mlp_block(layer) && config.has_experts(layer) && !config.has_parallel_blocks;
+    const bool is_mixture = block == mlp_block(layer) && placement.keeps_on_cpu(config, layer);
     if (!block && tensor.name.starts_with("blk.")) continue;  // nobody loads it
-    if (cpu_experts && (is_mixture || is_expert(tensor.name))) {
+    if (is_mixture || (placement.cpu_experts && is_expert(tensor.name))) {
       sizes.stays += tensor.n_bytes;
     } else if (block) {
       sizes.layers[static_cast<size_t>(layer)] += tensor.n_bytes;
@@ -122,7 +121,7 @@ Placement place(const Wanted& wanted, const Candidates& candidates, const ModelC
       std::ranges::any_of(wanted.file.tensors(), [](const GgufTensor& t) { return is_expert(t.name); });
   Placement placement;
   placement.cpu_experts = wanted.options.cpu_experts && has_experts && !devices.empty();
-  PartSizes sizes = sizes_of(wanted.file, config, placement.cpu_experts);
+  PartSizes sizes = sizes_of(wanted.file, config, placement);
   add_needs(sizes, config, wanted.file, wanted.device.kv_type(), wanted.needs);
   std::vector<size_t> free_bytes;
   for (const NamedDevice& d : devices) free_bytes.push_back(n_free_bytes(d.raw));
