@@ -69,9 +69,7 @@ TEST(RowInvariance, TinyModelsOfEveryTypeAndArchitecture) {
 TEST(RowInvariance, OnAGpu) {
   if (load_model_on_gpu(model_file("tiny-llama-f16")) == nullptr)
     GTEST_SKIP() << "no GPU for our kernels here";
-  std::vector<std::string> names = tiny_model_names();
-  names.insert(names.end(), {"smollm2", "gemma3-270m"});
-  for (const std::string& name : names) {
+  for (const std::string& name : tiny_and_real_model_names()) {
     const auto model = load_model_on_gpu(model_file(name));
     if (model == nullptr) continue;
     const auto executor = make_executor(model);

@@ -22,7 +22,8 @@ std::shared_ptr<const Model> load_model_on_gpu(const std::filesystem::path& path
     if (device->gpu_kernels() == nullptr) continue;
     try {
       auto model = Model::load(GgufFile::open(path), std::move(device));
-      return model->parts().front().gpu != nullptr ? model : nullptr;
+      const auto parts = model->parts();  // none where libllama computes it
+      return !parts.empty() && parts.front().gpu != nullptr ? model : nullptr;
     } catch (const Error& error) {
       if (error.code() != ErrorCode::kUnsupported) throw;
       return nullptr;  // a type that nobody multiplies there

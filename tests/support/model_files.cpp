@@ -24,4 +24,10 @@ std::vector<std::string> tiny_model_names() {
   return names;
 }
 
+std::vector<std::string> tiny_and_real_model_names() {
+  std::vector<std::string> names = tiny_model_names();
+  names.insert(names.end(), {"smollm2", "gemma3-270m"});
+  return names;
+}
+
 }  // namespace forerun::test

@@ -15,5 +15,7 @@ std::filesystem::path model_file(const std::string& name);
 // The names of all tiny models there are, sorted; split ones once. Throws Error when there
 // are none, so that a test of all of them cannot pass without one.
 std::vector<std::string> tiny_model_names();
+// These, and of the real ones those that are not made of others.
+std::vector<std::string> tiny_and_real_model_names();
 
 }  // namespace forerun::test
