@@ -51,7 +51,10 @@ class GpuKernels {
   virtual size_t seen_bytes(const ModelConfig& config, int n_rows, int n_listed) const = 0;
   // How wide attention is computed for such rows, which changes no bit of any row. A graph is made for
   // it.
-  virtual int attention_tiles(const ModelConfig& config, const VisibleRows& rows) const = 0;
+  virtual int attention_tiles(const ModelConfig& config, KvType kv_type,
+                              const VisibleRows& rows) const = 0;
+  // For the rows of one text.
+  virtual int attention_tiles(const ModelConfig& config, KvType kv_type, int n_rows) const = 0;
   virtual void fill_seen(const ModelConfig& config, const VisibleRows& rows, int n_listed, int n_tiles,
                          std::byte* to) const = 0;
 

@@ -80,7 +80,7 @@ void PartPasses::reserve(const PassStage& stage) {
   if (stage.layers.has_attention()) {
     largest.n_kv = cells_.n_cells();
     if (part_.gpu != nullptr)
-      largest.attention_tiles = part_.gpu->attention_tiles(model_.config(), visible_);
+      largest.attention_tiles = part_.gpu->attention_tiles(model_.config(), cache_.type(), visible_);
   }
   PassGraph graph(context_, largest);
   allocate(graph);
@@ -97,11 +97,18 @@ void PartPasses::prepare(const PassStage& stage) {
                     .has_head = stage.has_head,
                     .layers = stage.layers,
                     .hidden_at = {}};
-    if (stage.layers.has_attention()) {
-      shape.n_kv = kSpareSpan * kMinSpan;
-      shape.attention_tiles = gpu->attention_tiles(model_.config(), visible_);
+    if (!stage.layers.has_attention()) {
+      graph_for(shape).prepare();
+      continue;
     }
-    graph_for(shape).prepare();
+    shape.n_kv = kSpareSpan * kMinSpan;
+    // For rows of a text each, and of one text: a draft.
+    for (const int n_of_text : {1, n_rows}) {
+      const int tiles = gpu->attention_tiles(model_.config(), cache_.type(), n_of_text);
+      if (n_of_text > 1 && tiles == shape.attention_tiles) continue;
+      shape.attention_tiles = tiles;
+      graph_for(shape).prepare();
+    }
   }
 }
 
@@ -146,7 +153,8 @@ PassShape PartPasses::shape_of(const StageWork& work) const {
   if (!work.stage.layers.has_attention()) return shape;
   const GpuKernels* gpu = part_.gpu;
   shape.n_kv = gpu != nullptr ? listed_span() : kv_span(cells_.n_used_span());
-  if (gpu != nullptr) shape.attention_tiles = gpu->attention_tiles(model_.config(), visible_);
+  if (gpu != nullptr)
+    shape.attention_tiles = gpu->attention_tiles(model_.config(), cache_.type(), visible_);
   return shape;
 }
 

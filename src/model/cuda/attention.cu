@@ -20,6 +20,10 @@ bool attention_supports(const AttentionShape& shape, ggml_type cache_type) {
          cache_bytes(cache_type, shape.head_dim) * shape.n_kv_heads % 4 == 0;
 }
 
+bool attention_has_wide(const AttentionShape& shape, ggml_type cache_type) {
+  return cache_type == GGML_TYPE_F16 && shape.head_dim <= kWideHeadDim;
+}
+
 void attend(const AttentionWork& work, cudaStream_t stream) {
   CHECK(attention_supports(work.shape, work.cache_type));
   if (work.cache_type == GGML_TYPE_Q8_0) return attend_q8_0(work, stream);
@@ -29,9 +33,10 @@ void attend(const AttentionWork& work, cudaStream_t stream) {
 void merge(const AttentionWork& work, const Operand& x, cudaStream_t stream) {
   if (work.n_rows > kRowsOfFew) {
     const auto n_blocks = static_cast<unsigned>((x.n_inputs / 2 + kMergeThreads - 1) / kMergeThreads);
-    return launch(merge_many_kernel,
-                  {.blocks = dim3(n_blocks, static_cast<unsigned>(work.n_rows)), .threads = kMergeThreads},
-                  stream, work, x);
+    return launch(
+        merge_many_kernel,
+        {.blocks = dim3(n_blocks, static_cast<unsigned>(work.n_rows)), .threads = kMergeThreads}, stream,
+        work, x);
   }
   const int n_tile = merge_tile(work.shape.head_dim);
   const int shared_bytes = n_tile * (work.shape.head_dim + 2) * static_cast<int>(sizeof(float));

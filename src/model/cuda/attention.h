@@ -44,11 +44,11 @@ struct AttentionItem {
   int32_t n_shared;
   int32_t end;
 };
-// Queries are rows times heads of a KV head. A block of threads takes 1, 2 or 4 tiles of them at a time:
-// many reads of a cell for few rows are many blocks at once, many rows of one text read their cells
-// once.
+// Queries are rows times heads of a KV head. A block of threads takes one tile of them at a time, or
+// several: many reads of a cell for few rows are many blocks at once, many rows of one text read their
+// cells once.
 constexpr int kTileQueries = 16;
-constexpr int kMostTiles = 4;
+constexpr int kMostTiles = 8;
 constexpr int kItemQueries = kMostTiles * kTileQueries;  // most queries of an item
 
 // item_chunks of items that have all chunks of their rows.
@@ -75,6 +75,8 @@ struct AttentionShape {
 
 // Whether there are kernels for it and for caches of that type.
 bool attention_supports(const AttentionShape& shape, ggml_type cache_type);
+// Whether one of them is made for many queries that see the same cells.
+bool attention_has_wide(const AttentionShape& shape, ggml_type cache_type);
 
 // One layer's keys or values: [cell][kv head][head_dim].
 struct CacheRows {
@@ -93,7 +95,7 @@ struct AttentionWork {
   const int32_t* n_items;      // on the device, so that a captured pass serves any context
   int most_items;              // for which there is room
   int n_rows;
-  int n_tiles;  // 1, 2 or 4, for which the items were cut
+  int n_tiles;  // up to kMostTiles, for which the items were cut
   // How many chunks an item has at most: 1, kGroup, or kAllChunks. On the device.
   const int32_t* item_chunks;
   // Scratch: results of a row's items, in order, from partial_start[row] on: [item][head][head_dim + 2].

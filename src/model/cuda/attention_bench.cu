@@ -18,6 +18,7 @@
 #include "model/cuda/attention_items.h"
 #include "model/cuda/bench_timing.h"
 #include "model/cuda/device_array.h"
+#include "model/cuda/product.h"
 #include "model/cuda/rows.h"
 
 namespace forerun::cuda {
@@ -55,8 +56,8 @@ void time_attention(const AttentionShape& shape, ggml_type cache_type, int conte
   constexpr struct {
     int item_chunks, n_tiles;  // 0: as chosen
     bool scattered;
-  } kWays[] = {{0, 0, false}, {0, 0, true}, {1, 0, false}, {kGroup, 0, false}, {kAllChunks, 0, false},
-               {0, 1, false}, {0, 2, false}, {0, kMostTiles, false}};
+  } kWays[] = {{0, 0, false},          {0, 0, true},  {1, 0, false}, {kGroup, 0, false},
+               {kAllChunks, 0, false}, {0, 1, false}, {0, 2, false}, {0, kMostTiles, false}};
   for (const auto& [item_chunks, tiles, scattered] : kWays) {
     std::printf(
         "%d heads, %d KV heads of %d, %s, context %5d, %s cells, item_chunks %8d, tiles %d: attend us "
@@ -76,14 +77,13 @@ void time_attention(const AttentionShape& shape, ggml_type cache_type, int conte
       const int chunks =
           item_chunks != 0 ? item_chunks : choose_item_chunks(rows, shape, int64_t{64} << 20);
       const int n_tiles =
-          tiles != 0 ? tiles : choose_tiles(std::span<const SeenCells>(rows), shape.head_dim);
+          tiles != 0 ? tiles : choose_tiles(std::span<const SeenCells>(rows), shape, cache_type);
       AttentionItems items;
       make_attention_items(rows, shape.heads_per_kv(), chunks, n_tiles, items);
       const DeviceArray<int32_t> cells_on(cells), start_on(items.partial_start);
       const DeviceArray<SeenCells> rows_on(rows);
       const DeviceArray<AttentionItem> items_on(items.items);
-      const DeviceArray<int32_t> n_items(
-          std::vector<int32_t>{static_cast<int32_t>(items.items.size())});
+      const DeviceArray<int32_t> n_items(std::vector<int32_t>{static_cast<int32_t>(items.items.size())});
       const DeviceArray<int32_t> item_chunks_on(std::vector<int32_t>{chunks});
       const DeviceArray<float> partials(static_cast<size_t>(items.n_floats(shape)));
       const auto work = [&](int layer) {
@@ -124,10 +124,9 @@ void time_attention(const AttentionShape& shape, ggml_type cache_type, int conte
   }
 }
 
-// Parts as a product in 264 runs leaves them, or one of a prompt, in their groups.
+// Parts as a product of F16 leaves them.
 Parts parts_like(int n_outputs, int n_inputs, int n_rows, const float* data) {
-  const Cut cut{.tile_rows = 64, .n_tiles = n_outputs / 64, .n_stages = n_inputs / 128, .n_runs = 264};
-  return {.data = data, .stride = int64_t{n_rows} * n_outputs, .n_outputs = n_outputs, .cut = cut, .of_groups = n_rows == kPromptRows};
+  return parts_of(matrix_of(*format_of(GGML_TYPE_F16), n_inputs, n_outputs), n_rows, data);
 }
 
 void time_rows() {
@@ -137,19 +136,23 @@ void time_rows() {
   zero(states.get(), size_t{kPromptRows} * kWidth * sizeof(float));
   zero(weight.get(), kWidth * sizeof(float));
   const DeviceArray<__half> x(size_t{kPromptRows} * kGates), q(size_t{kPromptRows} * kWidth);
-  const DeviceArray<std::byte> keys(size_t{2 * kPromptRows} * kCellHalves), values(size_t{2 * kPromptRows} * kCellHalves);
+  const DeviceArray<std::byte> keys(size_t{2 * kPromptRows} * kCellHalves),
+      values(size_t{2 * kPromptRows} * kCellHalves);
   const DeviceArray<float2> rope(size_t{kPromptRows} * 64);
   zero(rope.get(), size_t{kPromptRows} * 64 * sizeof(float2));
   std::vector<int64_t> cells(kPromptRows);
   std::iota(cells.begin(), cells.end(), 0);
   const DeviceArray<int64_t> cells_on(cells);
-  std::printf("us: add_norm, heads, gated\n");
+  std::printf("us: add_norm behind out and down, heads, gated\n");
   for (const int n : kCounts) {
-    const Segment down{.parts = parts_like(kWidth, kGates, n, parts.get()), .first = 0, .n = kWidth};
-    const double norm_us = layer_us([&](int, cudaStream_t stream) {
-      add_norm(states.get(), down, weight.get(), 1e-5f, {.n_rows = n, .n = kWidth}, states.get(),
-               {.data = x.get(), .padded_rows = padded(n), .n_inputs = kWidth}, stream);
-    });
+    const auto norm_us = [&](int n_inputs) {
+      const Segment added{
+          .parts = parts_like(kWidth, n_inputs, n, parts.get()), .first = 0, .n = kWidth};
+      return layer_us([&](int, cudaStream_t stream) {
+        add_norm(states.get(), added, weight.get(), 1e-5f, {.n_rows = n, .n = kWidth}, states.get(),
+                 {.data = x.get(), .padded_rows = padded(n), .n_inputs = kWidth}, stream);
+      });
+    };
     const Parts qkv = parts_like(6144, kWidth, n, parts.get());
     const HeadsWork heads_work{.q = {.parts = qkv, .first = 0, .n = 4096},
                                .k = {.parts = qkv, .first = 4096, .n = 1024},
@@ -174,10 +177,11 @@ void time_rows() {
     const Parts gate_up = parts_like(2 * kGates, kWidth, n, parts.get());
     const double gated_us = layer_us([&](int, cudaStream_t stream) {
       gated(Gate::kSilu, {.parts = gate_up, .first = 0, .n = kGates},
-            {.parts = gate_up, .first = kGates, .n = kGates}, {.n_rows = n, .n = kGates},
+            {.parts = gate_up, .first = kGates, .n = kGates}, {.n_rows = n, .n = kGates}, nullptr,
             {.data = x.get(), .padded_rows = padded(n), .n_inputs = kGates}, stream);
     });
-    std::printf("  n %3d: %6.1f %6.1f %6.1f\n", n, norm_us, heads_us, gated_us);
+    std::printf("  n %3d: %6.1f %6.1f %6.1f %6.1f\n", n, norm_us(kWidth), norm_us(kGates), heads_us,
+                gated_us);
   }
 }
 

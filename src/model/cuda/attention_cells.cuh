@@ -3,7 +3,8 @@
 //
 // A type is a struct with kDim (numbers of a head), kHeadBytes (of one in the cache), a stage (keys or
 // values of a chunk, as they lie in the cache) of kStageUnits times 16 bytes, and, where values have to
-// be unpacked, a tile beside the stages for kTileRows cells of them at a time.
+// be unpacked, a tile beside the stages for kTileRows cells of them at a time. kHasWide: whether
+// attention_wide_kernel.cuh serves it.
 #pragma once
 
 #include "model/cuda/attention.h"
@@ -11,6 +12,7 @@
 
 namespace forerun::cuda {
 
+constexpr int kWideHeadDim = 128;  // of larger heads, registers do not hold what a warp sums up
 constexpr int kAttendThreads = 256;
 constexpr int kAttendWarps = kAttendThreads / 32;
 static_assert(kAttendWarps * 16 == kChunk);
@@ -58,6 +60,7 @@ struct HalfCells {
   static constexpr int kStageUnits = kChunk * Rows::kStride;
   static constexpr int kTileRows = kChunk;
   static constexpr int kTileUnits = 0;
+  static constexpr bool kHasWide = kDim <= kWideHeadDim;
 
   // A warp copies the cells of 16 slots, so many lanes one of them. `cell` is that of slot
   // 16 * warp + lane % 16; -1: zeros.
@@ -99,6 +102,25 @@ struct HalfCells {
     }
   }
 
+  // Products of 16 queries with all keys.
+  static __device__ __forceinline__ void multiply_all_keys(const uint4* stage, const uint4* queries,
+                                                           int first_query, float (&s)[kChunk / 8][4]) {
+    const Lane at;
+#pragma unroll
+    for (int step = 0; step < kDim / 16; ++step) {
+      uint32_t q[4];
+      ptx::load_matrices(
+          q, queries + QueryTile<kDim>::at(first_query + at.mi % 2 * 8 + at.mr, step * 2 + at.mi / 2));
+#pragma unroll
+      for (int j = 0; j < kChunk / 8; j += 2) {
+        uint32_t b[4];
+        ptx::load_matrices(b, stage + Rows::at(j * 8 + at.mi / 2 * 8 + at.mr, step * 2 + at.mi % 2));
+        ptx::mma_f16(s[j], q, b[0], b[1]);
+        ptx::mma_f16(s[j + 1], q, b[2], b[3]);
+      }
+    }
+  }
+
   // Values [part * kTileRows, (part + 1) * kTileRows) of the stage as rows of halves.
   static __device__ __forceinline__ const uint4* values(const uint4* stage, int, uint4*, int) {
     return stage;
@@ -120,6 +142,7 @@ struct Q8Cells {
   static constexpr int kStageUnits = kChunk * kRowUnits;
   static constexpr int kTileRows = kDim > 128 ? kChunk / 2 : kChunk;
   static constexpr int kTileUnits = kTileRows * Rows::kStride;
+  static constexpr bool kHasWide = false;  // every warp would unpack all keys and values
   static_assert(kDim % kQ8Numbers == 0);
 
   static constexpr int kCopyBytes = kHeadBytes % 16 == 0 ? 16 : kHeadBytes % 8 == 0 ? 8 : 4;

@@ -8,6 +8,11 @@
 namespace forerun::cuda {
 namespace {
 
+constexpr int kPromptRows = 64;  // of a text, which with more is a prompt
+bool is_prompt(const Text& text) {
+  return text.n_rows > kPromptRows;
+}
+
 constexpr int64_t kSpreadChunks = 24;      // of a row, which are items of their own up to there
 constexpr int64_t kSpreadPartials = 2048;  // of all rows
 
@@ -113,6 +118,29 @@ void make_attention_items(std::span<const SeenCells> rows, int heads_per_kv, int
   }
 }
 
+int choose_tiles(std::span<const Text> texts, const AttentionShape& shape, ggml_type cache_type) {
+  if (!attention_has_wide(shape, cache_type)) {
+    constexpr int kLongContext = 2048;
+    constexpr int kSmallHead = 64;   // of which reading is not what takes long
+    constexpr int kLargeHead = 128;  // with larger ones a multiprocessor has room for one narrow block
+    int longest = 0;
+    for (const Text& text : texts) longest = std::max(longest, text.end);
+    const bool pays = shape.head_dim > kSmallHead && std::ranges::any_of(texts, is_prompt) &&
+                      (longest > kLongContext || shape.head_dim > kLargeHead);
+    return pays ? kMostTiles : 1;
+  }
+  // What a chunk takes: for one tile of queries in a narrow block 2, for up to kMostTiles in a wide one.
+  const int64_t wide_cost = shape.head_dim <= 64 ? 5 : 7;
+  int64_t narrow = 0, wide = 0;
+  for (const Text& text : texts) {
+    const int64_t n_chunks = (text.end + kChunk - 1) / kChunk;
+    const int n_queries = text.n_rows * shape.heads_per_kv();
+    narrow += n_chunks * 2 * ((n_queries + kTileQueries - 1) / kTileQueries);
+    wide += n_chunks * wide_cost * ((n_queries + kItemQueries - 1) / kItemQueries);
+  }
+  return wide < narrow ? kMostTiles : 1;
+}
+
 int64_t partial_floats(std::span<const SeenCells> rows, const AttentionShape& shape, int item_chunks) {
   int64_t n_partials = 0;
   for (const SeenCells& row : rows) n_partials += n_row_items(row, item_chunks);
@@ -121,7 +149,7 @@ int64_t partial_floats(std::span<const SeenCells> rows, const AttentionShape& sh
 
 int choose_item_chunks(std::span<const SeenCells> rows, const AttentionShape& shape,
                        int64_t most_floats) {
-  if (has_prompt(rows)) return kAllChunks;
+  if (std::ranges::any_of(texts_of(rows), is_prompt)) return kAllChunks;
   int64_t longest = 0, all = 0;
   for (const SeenCells& row : rows) {
     const int64_t n = n_row_items(row, 1);

@@ -30,27 +30,31 @@ struct AttentionItems {
 void make_attention_items(std::span<const SeenCells> rows, int heads_per_kv, int item_chunks,
                           int n_tiles, AttentionItems& to);
 
-// Whether some text has so many rows that it is a prompt. Its rows follow each other, and have one list
-// of shared cells.
-constexpr int kPromptRows = 64;
+// Rows of one text, which follow each other and have one list of shared cells.
+struct Text {
+  int n_rows;
+  int end;  // of what they see
+};
 template <typename Row>
-bool has_prompt(std::span<const Row> rows) {
-  int n = 0;
-  for (size_t r = 0; r < rows.size() && n <= kPromptRows; ++r)
-    n = r > 0 && rows[r].shared == rows[r - 1].shared ? n + 1 : 1;
-  return n > kPromptRows;
+std::vector<Text> texts_of(std::span<const Row> rows) {
+  std::vector<Text> texts;
+  for (size_t r = 0; r < rows.size(); ++r) {
+    if (r == 0 || rows[r].shared != rows[r - 1].shared) texts.push_back({.n_rows = 0, .end = 0});
+    Text& text = texts.back();
+    ++text.n_rows;
+    text.end = std::max<int>(text.end, rows[r].end);
+  }
+  return texts;
 }
 
-// How wide blocks are to be. Narrow ones, two to a multiprocessor, are as fast as wide ones, and are not
-// idle where texts have few rows. Prompts behind long contexts read these less often in wide ones.
+// How wide blocks are to be: narrow ones, two to a multiprocessor, are not idle where texts have few
+// rows, wide ones have far less to do for each query that shares its cells with others. Without the
+// kernel for many queries only prompts behind long contexts are better off in wide ones.
+int choose_tiles(std::span<const Text> texts, const AttentionShape& shape, ggml_type cache_type);
 template <typename Row>
-int choose_tiles(std::span<const Row> rows, int head_dim) {
-  constexpr int kLongContext = 2048;
-  constexpr int kSmallHead = 64;   // of which reading is not what takes long
-  constexpr int kLargeHead = 128;  // with larger ones a multiprocessor has room for one narrow block
-  if (head_dim <= kSmallHead || !has_prompt(rows)) return 1;
-  const int longest = std::ranges::max(rows, {}, &Row::end).end;
-  return longest > kLongContext || head_dim > kLargeHead ? kMostTiles : 1;
+int choose_tiles(std::span<const Row> rows, const AttentionShape& shape, ggml_type cache_type) {
+  const std::vector<Text> texts = texts_of(rows);
+  return choose_tiles(std::span<const Text>(texts), shape, cache_type);
 }
 
 // Floats of the partial results of all rows.

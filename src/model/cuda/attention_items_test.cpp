@@ -76,38 +76,51 @@ TEST(AttentionItemsTest, CoverEveryChunkOfEveryRowOnce) {
 }
 
 TEST(AttentionItemsTest, RowsOfAChainShareTheirItems) {
+  constexpr int kFourTiles = 4;
   std::vector<SeenCells> rows;
   for (int i = 0; i < 16; ++i) {
     rows.push_back({.shared = 0, .own = 1000, .n_shared = 1000, .first = 0, .end = 1001 + i});
   }
   AttentionItems made;
-  make_attention_items(rows, 4, 1, kMostTiles, made);
+  make_attention_items(rows, 4, 1, kFourTiles, made);
   EXPECT_EQ(made.items.size(), 8u);
-  make_attention_items(rows, 4, kGroup, kMostTiles, made);
+  make_attention_items(rows, 4, kGroup, kFourTiles, made);
   EXPECT_EQ(made.items.size(), 2u);
-  make_attention_items(rows, 4, kAllChunks, kMostTiles, made);
+  make_attention_items(rows, 4, kAllChunks, kFourTiles, made);
   EXPECT_EQ(made.items.size(), 1u);
-  make_attention_items(rows, 8, 1, kMostTiles, made);
+  make_attention_items(rows, 8, 1, kFourTiles, made);
   EXPECT_EQ(made.items.size(), 16u);
 }
 
-TEST(AttentionItemsTest, BlocksAreWideForPromptsBehindLongContexts) {
-  const auto tiles = [](int n_texts, int n_rows, int context, int head_dim) {
-    std::vector<SeenCells> rows;
-    for (int text = 0; text < n_texts; ++text) {
-      for (int i = 0; i < n_rows; ++i)
-        rows.push_back(
-            {.shared = text, .own = 0, .n_shared = context, .first = 0, .end = context + i + 1});
-    }
-    return choose_tiles(std::span<const SeenCells>(rows), head_dim);
-  };
-  EXPECT_EQ(tiles(1, 512, 4000, 128), kMostTiles);
-  EXPECT_EQ(tiles(1, 512, 0, 256), kMostTiles) << "large heads leave room for one block anyway";
-  EXPECT_EQ(tiles(1, 512, 0, 128), 1);
-  EXPECT_EQ(tiles(1, 512, 4000, 64), 1);
-  EXPECT_EQ(tiles(1, 64, 4000, 128), 1);
-  EXPECT_EQ(tiles(40, 3, 4000, 128), 1) << "many drafts are no prompt";
-  EXPECT_EQ(tiles(0, 0, 0, 64), 1);
+// kMostTiles for so many texts, each with so many rows behind a context.
+int tiles(int n_texts, int n_rows, int context, int head_dim, ggml_type cache_type) {
+  std::vector<SeenCells> rows;
+  for (int text = 0; text < n_texts; ++text) {
+    for (int i = 0; i < n_rows; ++i)
+      rows.push_back(
+          {.shared = text, .own = 0, .n_shared = context, .first = 0, .end = context + i + 1});
+  }
+  const AttentionShape shape{
+      .head_dim = head_dim, .n_heads = 32, .n_kv_heads = 8, .scale = 1, .soft_cap = 0};
+  return choose_tiles(std::span<const SeenCells>(rows), shape, cache_type);
+}
+
+TEST(AttentionItemsTest, BlocksAreWideWhereManyQueriesShareCells) {
+  EXPECT_EQ(tiles(1, 512, 4000, 128, GGML_TYPE_F16), kMostTiles);
+  EXPECT_EQ(tiles(1, 512, 0, 64, GGML_TYPE_F16), kMostTiles);
+  EXPECT_EQ(tiles(1, 32, 1000, 128, GGML_TYPE_F16), kMostTiles) << "a draft of many rows";
+  EXPECT_EQ(tiles(1, 8, 1000, 128, GGML_TYPE_F16), 1);
+  EXPECT_EQ(tiles(40, 3, 4000, 128, GGML_TYPE_F16), 1) << "many drafts of few rows";
+  EXPECT_EQ(tiles(0, 0, 0, 64, GGML_TYPE_F16), 1);
+}
+
+TEST(AttentionItemsTest, OtherwiseBlocksAreWideForPromptsBehindLongContexts) {
+  EXPECT_EQ(tiles(1, 512, 4000, 128, GGML_TYPE_Q8_0), kMostTiles);
+  EXPECT_EQ(tiles(1, 512, 0, 256, GGML_TYPE_F16), kMostTiles)
+      << "large heads leave room for one block anyway";
+  EXPECT_EQ(tiles(1, 512, 0, 128, GGML_TYPE_Q8_0), 1);
+  EXPECT_EQ(tiles(1, 512, 4000, 64, GGML_TYPE_Q8_0), 1);
+  EXPECT_EQ(tiles(1, 64, 4000, 128, GGML_TYPE_Q8_0), 1);
 }
 
 TEST(AttentionItemsTest, BranchesShareWholeChunksOfTheirContext) {

@@ -12,6 +12,12 @@ namespace forerun::cuda {
 template <int kDim, int kTiles>
 constexpr int kAttendBlocks = kTiles == 1 && kDim <= 128 ? 2 : 1;
 
+template <int kDim, int kTiles>
+struct AttendShared : LoadedUnits<kDim, kTiles, 2> {
+  uint4 weights[kTiles * 16 * WeightTile::kStride];
+  float maxima[kAttendWarps][kTiles * 16];
+};
+
 template <typename Cells, int kTiles>  // kTiles: of 16 queries
 __global__ void __launch_bounds__(kAttendThreads, (kAttendBlocks<Cells::kDim, kTiles>))
     attend_kernel(const __grid_constant__ AttentionWork work, const __grid_constant__ AttendPlan plan) {
@@ -21,7 +27,8 @@ __global__ void __launch_bounds__(kAttendThreads, (kAttendBlocks<Cells::kDim, kT
   constexpr int kColumns = kDim <= 64 ? 1 : kDim <= 128 ? 2 : 4;
   extern __shared__ __align__(128) uint4 ring[];
   uint4* tile = ring + plan.n_stages * Cells::kStageUnits;
-  auto& shared = *reinterpret_cast<AttendShared<kDim, kTiles>*>(tile + Cells::kTileUnits);
+  using Shared = AttendShared<kDim, kTiles>;
+  auto& shared = *reinterpret_cast<Shared*>(tile + Cells::kTileUnits);
 
   const Lane at;
   const int warp = at.warp, g = at.g, t = at.t, mi = at.mi, mr = at.mr;
@@ -31,27 +38,16 @@ __global__ void __launch_bounds__(kAttendThreads, (kAttendBlocks<Cells::kDim, kT
   ptx::launch_dependents();
   // What is to be done is an input of the pass: no kernel writes it.
   if (threadIdx.x == 0) shared.item_chunks = __ldcg(work.item_chunks);
-  Loader<Cells, kTiles> loader(work, plan, ring, shared);
+  Loader<Cells, Shared> loader(work, plan, ring, shared);
   loader.prefetch();
   __syncthreads();
   ptx::wait_dependencies();
   loader.load_until(plan.n_stages, 0);
   __syncthreads();
 
-  int slot = 0, parity = 0, taken = 0;
-  const auto next_stage = [&] {
-    const uint4* stage = ring + slot * Cells::kStageUnits;
-    ptx::barrier_wait(&shared.ready[slot], static_cast<uint32_t>(parity));
-    ++taken;
-    if (++slot == plan.n_stages) {
-      slot = 0;
-      parity ^= 1;
-    }
-    return stage;
-  };
-
+  StagesInOrder stages(ring, shared.ready, Cells::kStageUnits, plan.n_stages);
   for (int ordinal = 0; loader.has(ordinal); ++ordinal) {
-    const int buffer = ordinal % kUnitsAhead;
+    const int buffer = ordinal % Shared::kUnitsAhead;
     const Unit& unit = shared.units[buffer];
     Running group_softmax[kTiles][2], total_softmax[kTiles][2];
     float group[kTiles][kColumns][4] = {}, total[kTiles][kColumns][4] = {};
@@ -59,7 +55,7 @@ __global__ void __launch_bounds__(kAttendThreads, (kAttendBlocks<Cells::kDim, kT
     for (int chunk = unit.first_chunk; chunk < unit.end_chunk; ++chunk) {
       // Scores: this warp takes 16 of the positions.
       float s[kTiles][2][4] = {};
-      Cells::multiply_keys(next_stage(), unit.kv_head, shared.q[buffer], s);
+      Cells::multiply_keys(stages.next(), unit.kv_head, shared.q[buffer], s);
 #pragma unroll
       for (int m = 0; m < kTiles; ++m) {
 #pragma unroll
@@ -82,9 +78,9 @@ __global__ void __launch_bounds__(kAttendThreads, (kAttendBlocks<Cells::kDim, kT
       }
       __syncthreads();
       // All are done with these keys and the values before them: their stages are free.
-      loader.load_until(taken + plan.n_stages, ordinal);
+      loader.load_until(stages.most_issued(), ordinal);
 
-      // Weights, to shared memory as F16, and their sums.
+      // Weights, to shared memory as F16.
       float chunk_max[kTiles][2];
 #pragma unroll
       for (int m = 0; m < kTiles; ++m) {
@@ -95,26 +91,18 @@ __global__ void __launch_bounds__(kAttendThreads, (kAttendBlocks<Cells::kDim, kT
 #pragma unroll
           for (int w = 1; w < kAttendWarps; ++w) largest = fmaxf(largest, shared.maxima[w][query]);
           if (largest == -INFINITY) largest = 0.0f;  // nothing is seen: all weights become 0
-          float sum = 0.0f;
 #pragma unroll
           for (int j = 0; j < 2; ++j) {
-            const __half2 rounded = __floats2half2_rn(ptx::exp2(__fsub_rn(s[m][j][h * 2], largest)),
-                                                      ptx::exp2(__fsub_rn(s[m][j][h * 2 + 1], largest)));
-            const float2 weights = __half22float2(rounded);
-            sum = __fadd_rn(sum, __fadd_rn(weights.x, weights.y));
             reinterpret_cast<__half2*>(shared.weights + WeightTile::at(query, warp * 2 + j))[t] =
-                rounded;
+                two_weights(s[m][j][h * 2], s[m][j][h * 2 + 1], largest);
           }
-          sum = __fadd_rn(sum, __shfl_xor_sync(~0u, sum, 1));
-          sum = __fadd_rn(sum, __shfl_xor_sync(~0u, sum, 2));
-          if (t == 0) shared.sums[warp][query] = sum;
           chunk_max[m][h] = largest;
         }
       }
 
       // Values: this warp takes 8 * kColumns of the columns.
-      float o[kTiles][kColumns][4] = {};
-      const uint4* stage = next_stage();
+      float o[kTiles][kColumns][4] = {}, sums[kTiles][4] = {};
+      const uint4* stage = stages.next();
 #pragma unroll
       for (int part = 0; part < kChunk / Cells::kTileRows; ++part) {
         if (part > 0) __syncthreads();  // all are done with the part before
@@ -149,6 +137,7 @@ __global__ void __launch_bounds__(kAttendThreads, (kAttendBlocks<Cells::kDim, kT
             uint32_t p[4];
             ptx::load_matrices(p,
                                shared.weights + WeightTile::at(m * 16 + mi % 2 * 8 + mr, weight_unit));
+            add_weights(sums[m], p);
 #pragma unroll
             for (int j = 0; j < kColumns; ++j) ptx::mma_f16(o[m][j], p, b[j][0], b[j][1]);
           }
@@ -161,12 +150,7 @@ __global__ void __launch_bounds__(kAttendThreads, (kAttendBlocks<Cells::kDim, kT
       for (int m = 0; m < kTiles; ++m) {
 #pragma unroll
         for (int h = 0; h < 2; ++h) {
-          float sum = 0.0f;
-#pragma unroll
-          for (int w = 0; w < kAttendWarps; ++w) {
-            sum = __fadd_rn(sum, shared.sums[w][m * 16 + h * 8 + g]);
-          }
-          const Joint joint = group_softmax[m][h].join(chunk_max[m][h], sum);
+          const Joint joint = group_softmax[m][h].join(chunk_max[m][h], sums[m][h * 2]);
 #pragma unroll
           for (int j = 0; j < kColumns; ++j) {
 #pragma unroll
@@ -187,7 +171,7 @@ __global__ void __launch_bounds__(kAttendThreads, (kAttendBlocks<Cells::kDim, kT
       }
       if (plan.n_stages == 1 && chunk + 1 < unit.end_chunk) {
         __syncthreads();
-        loader.load_until(taken + plan.n_stages, ordinal);
+        loader.load_until(stages.most_issued(), ordinal);
       }
     }
 
@@ -198,14 +182,8 @@ __global__ void __launch_bounds__(kAttendThreads, (kAttendBlocks<Cells::kDim, kT
         const int query = m * 16 + h * 8 + g;
         const Running& softmax = total_softmax[m][h];
         if (query >= unit.n_queries || softmax.sum == 0.0f) continue;
-        const SeenByQuery& seen = shared.seen[buffer][query];
-        const int item_chunks = shared.item_chunks;
-        const int item = unit.first_chunk / item_chunks - seen.first / kChunk / item_chunks;
-        const int head =
-            unit.kv_head * plan.heads_per_kv + (unit.first_query + query) % plan.heads_per_kv;
         float* to =
-            work.partials +
-            (static_cast<int64_t>(seen.partial_start + item) * work.shape.n_heads + head) * (kDim + 2);
+            partial_of<Cells>(work, plan, unit, shared.seen[buffer][query], query, shared.item_chunks);
 #pragma unroll
         for (int j = 0; j < kColumns; ++j) {
           if (warp * kColumns + j >= Rows::kUnits) continue;
@@ -219,7 +197,7 @@ __global__ void __launch_bounds__(kAttendThreads, (kAttendBlocks<Cells::kDim, kT
     }
     if (plan.n_stages == 1) {
       __syncthreads();
-      loader.load_until(taken + plan.n_stages, ordinal);
+      loader.load_until(stages.most_issued(), ordinal);
       __syncthreads();
     }
   }

@@ -12,8 +12,6 @@
 namespace forerun::cuda {
 
 constexpr int kMostStages = 6;
-constexpr int kUnitsAhead = 2;  // units that have begun to be loaded, with the one being computed
-
 // A unit as it is computed.
 struct Unit {
   int row, kv_head;  // of the first query of the item
@@ -28,14 +26,13 @@ struct SeenByQuery {
   int unused;
 };
 
-template <int kDim, int kTiles>
-struct AttendShared {
-  static constexpr int kQueries = kTiles * 16;
+// The units of which something has been loaded, kUnitsAhead at a time with the one being computed, and
+// the barriers of the stages.
+template <int kDim, int kTiles, int kAhead>
+struct LoadedUnits {
+  static constexpr int kQueries = kTiles * 16, kUnitsAhead = kAhead;
   uint4 q[kUnitsAhead][kQueries * QueryTile<kDim>::kStride];
-  uint4 weights[kQueries * WeightTile::kStride];
   SeenByQuery seen[kUnitsAhead][kQueries];
-  float maxima[kAttendWarps][kQueries];
-  float sums[kAttendWarps][kQueries];
   Unit units[kUnitsAhead];
   uint64_t ready[kMostStages];
   int item_chunks;
@@ -49,11 +46,21 @@ struct AttendPlan {
   int n_stages;
 };
 
+// Where what is computed of a unit's query goes.
+template <typename Cells>
+__device__ __forceinline__ float* partial_of(const AttentionWork& work, const AttendPlan& plan,
+                                             const Unit& unit, const SeenByQuery& seen, int query,
+                                             int item_chunks) {
+  const int item = unit.first_chunk / item_chunks - seen.first / kChunk / item_chunks;
+  const int head = unit.kv_head * plan.heads_per_kv + (unit.first_query + query) % plan.heads_per_kv;
+  return work.partials + (static_cast<int64_t>(seen.partial_start + item) * work.shape.n_heads + head) *
+                             (Cells::kDim + 2);
+}
+
 // Walks through the block's units and their chunks: keys of a chunk, its values, keys of the next. The
 // same in all threads but for `cell_`.
-template <typename Cells, int kTiles>
+template <typename Cells, typename Shared>
 class Loader {
-  using Shared = AttendShared<Cells::kDim, kTiles>;
   static constexpr int kDim = Cells::kDim, kUnits = kDim / 8;
 
  public:
@@ -91,7 +98,7 @@ class Loader {
 
   // Loads stages up to the n-th as far as there are any, while unit `ordinal` is being computed.
   __device__ __forceinline__ void load_until(int n, int ordinal) {
-    while (issued_ < n && unit_ < n_units_ && ordinal_ - ordinal < kUnitsAhead) load_stage();
+    while (issued_ < n && unit_ < n_units_ && ordinal_ - ordinal < Shared::kUnitsAhead) load_stage();
   }
 
  private:
@@ -140,7 +147,7 @@ class Loader {
 
   // What is loaded with a unit's first keys.
   __device__ __forceinline__ void load_queries() {
-    const int buffer = ordinal_ % kUnitsAhead;
+    const int buffer = ordinal_ % Shared::kUnitsAhead;
     const int first = first_query(unit_), kv = kv_head_, per_row = plan_.heads_per_kv;
     const int n = min(item_.y * per_row - first, Shared::kQueries);
     if (threadIdx.x == 0) {
@@ -205,5 +212,32 @@ class Loader {
   int4 next_item_{}, next_seen_{};  // an AttentionItem
 };
 static_assert(sizeof(AttentionItem) == 2 * sizeof(int4));
+
+// The ring as it is computed from: stage after stage, each when it is there.
+class StagesInOrder {
+ public:
+  __device__ __forceinline__ StagesInOrder(const uint4* ring, uint64_t* ready, int stage_units,
+                                           int n_stages)
+      : ring_(ring), ready_(ready), stage_units_(stage_units), n_stages_(n_stages) {}
+
+  __device__ __forceinline__ const uint4* next() {
+    const uint4* stage = ring_ + slot_ * stage_units_;
+    ptx::barrier_wait(&ready_[slot_], static_cast<uint32_t>(parity_));
+    ++taken_;
+    if (++slot_ == n_stages_) {
+      slot_ = 0;
+      parity_ ^= 1;
+    }
+    return stage;
+  }
+  // How many stages may have been asked for once all threads are done with those taken.
+  __device__ __forceinline__ int most_issued() const { return taken_ + n_stages_; }
+
+ private:
+  const uint4* ring_;
+  uint64_t* ready_;
+  int stage_units_, n_stages_;
+  int slot_ = 0, parity_ = 0, taken_ = 0;
+};
 
 }  // namespace forerun::cuda

@@ -49,8 +49,12 @@ class CudaKernels final : public GpuKernels {
   size_t seen_bytes(const ModelConfig& config, int n_rows, int n_listed) const override {
     return SeenLayout(config, n_rows, n_listed).n_bytes();
   }
-  int attention_tiles(const ModelConfig& config, const VisibleRows& rows) const override {
-    return cuda::attention_tiles(config, rows);
+  int attention_tiles(const ModelConfig& config, KvType kv_type,
+                      const VisibleRows& rows) const override {
+    return cuda::attention_tiles(config, kv_type, rows);
+  }
+  int attention_tiles(const ModelConfig& config, KvType kv_type, int n_rows) const override {
+    return cuda::attention_tiles(config, kv_type, n_rows);
   }
   void fill_seen(const ModelConfig& config, const VisibleRows& rows, int n_listed, int n_tiles,
                  std::byte* to) const override {

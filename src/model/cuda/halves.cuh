@@ -4,7 +4,13 @@
 
 #include <cuda_fp16.h>
 
+#include <cstdint>
+
 namespace forerun::cuda {
+
+__device__ __forceinline__ uint32_t bits(__half2 v) {
+  return *reinterpret_cast<uint32_t*>(&v);
+}
 
 constexpr float kLargestHalf = 65504.0f;
 

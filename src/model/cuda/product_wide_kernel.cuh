@@ -1,10 +1,10 @@
 // The kernel of products with many rows, for Hopper: a block of threads multiplies a tile of outputs
 // with 64 or 128 rows, so that weights are read once for these.
 //
-// Its sums have the bits of product_kernel.cuh's: it walks its runs in order, and begins again with zeros
-// where one ends. What a run has of a tile is a part of that. Of rows enough for 33 groups of eight runs
-// to be blocks for all SMs of an H200, four times 128, a block has a group: it adds what its runs have of
-// a tile to a total in shared memory, which is one part.
+// Its sums have the bits of product_kernel.cuh's: it walks its runs in order, and begins again with
+// zeros where one ends. What a run has of a tile is a part of that. Of rows enough for 33 groups of
+// eight runs to be blocks for all SMs of an H200, four times 128, a block has a group: it adds what its
+// runs have of a tile to a total in shared memory, which is one part.
 #pragma once
 
 #include "model/cuda/product_wide_rings.cuh"
@@ -33,7 +33,7 @@ __device__ __forceinline__ void add_to_totals(float* totals, typename Shape::Sum
   }
 }
 
-// What is totalled of a tile to its part, by one warp through the copy engine.
+// What a team has totalled of a tile to its part, by one of its warps through the copy engine.
 template <typename W, int kOperands>
 __device__ __forceinline__ void begin_storing(const WideWork& work, int tile, int part,
                                               const float* totals) {
@@ -41,11 +41,13 @@ __device__ __forceinline__ void begin_storing(const WideWork& work, int tile, in
   const Cut& cut = work.cut;
   const int lane = threadIdx.x % 32, n_outputs = cut.n_outputs();
   const int first_row = blockIdx.x * Shape::kRows, n_rows = min(Shape::kRows, work.n_rows - first_row);
+  const int first_output = static_cast<int>(threadIdx.x) / Shape::kTeamThreads * Shape::kTeamOutputs;
   float* to = work.parts + part * work.part_stride + static_cast<int64_t>(first_row) * n_outputs +
-              tile * W::kOutputs;
+              tile * W::kOutputs + first_output;
+  totals += first_output;
   for (int row = lane; row < n_rows; row += 32) {
     ptx::copy_bulk_out(to + static_cast<int64_t>(row) * n_outputs, totals + row * Shape::kTotalStride,
-                       W::kOutputs * sizeof(float));
+                       Shape::kTeamOutputs * sizeof(float));
   }
   ptx::commit_copies_out();
 }
@@ -74,9 +76,25 @@ __device__ __forceinline__ void multiply_runs(const WideWork& work, std::byte* s
   stages.find(cut, work.runs_of_block);
   if (threadIdx.x < kMaxSlots) rings.make_barriers(static_cast<int>(threadIdx.x));
   __syncthreads();
-  if (threadIdx.x == 0) rings.begin();
-  __syncwarp();
+  if constexpr (Shape::kHasFiller) {
+    constexpr int kFew = 40,
+                  kMany = 232;  // registers, of three warpgroups together what they began with
+    if (Shape::warp() >= Shape::kFiller) {
+      if constexpr (Shape::kInWarpgroups) ptx::leave_registers<kFew>();
+      if (threadIdx.x == 32 * Shape::kFiller) rings.fill();
+      return;
+    }
+    if constexpr (Shape::kInWarpgroups) ptx::take_registers<kMany>();
+  } else {
+    if (threadIdx.x == 0) rings.begin();
+    __syncwarp();
+  }
 
+  const int team_thread = threadIdx.x % Shape::kTeamThreads;
+  const bool stores = team_thread >= Shape::kTeamThreads - 32;
+  const auto sync_team = [] {
+    ptx::sync_threads(1 + only_here(threadIdx.x) / Shape::kTeamThreads, Shape::kTeamThreads);
+  };
   typename Shape::Sums sums = {};
   int n_done = 0;  // stages
   bool has_totals = false;
@@ -86,18 +104,17 @@ __device__ __forceinline__ void multiply_runs(const WideWork& work, std::byte* s
     n_done = border;
 
     const int stage = stages.first + n_done;
-    const bool stores = threadIdx.x >= Shape::kThreads - 32;
     if (has_totals) {
       add_to_totals<Shape, true>(totals, sums);
     } else {
       if (stores) ptx::wait_for_reads_of_copies_out();  // those of the last tile, if there was one
-      __syncthreads();
+      sync_team();
       add_to_totals<Shape, false>(totals, sums);
     }
     has_totals = work.adds_runs && stage < stages.end() && stage % cut.n_stages > 0;
     if (!has_totals) {
       ptx::shared_writes_for_copies();
-      __syncthreads();
+      sync_team();
       const int tile = (stage - 1) / cut.n_stages;
       if (stores) begin_storing<W, kOperands>(work, tile, part_of(work, tile, stage), totals);
     }

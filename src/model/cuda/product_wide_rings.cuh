@@ -24,8 +24,8 @@ struct WideWork {
   const std::byte* weights;  // stage after stage, tile after tile
   const __half* x;           // operands of kMaxRows rows
   int64_t operand_stride;    // halves from operand to operand
-  float* parts;         // [part][row][output], a part for every run, or group, in the output's tile
-  int64_t part_stride;  // floats from part to part
+  float* parts;              // [part][row][output], a part for every run, or group, in the output's tile
+  int64_t part_stride;       // floats from part to part
   int n_rows;
   Cut cut;
   int runs_of_block;
@@ -38,7 +38,16 @@ struct WideWork {
 template <typename W, int kOperands>
 struct WideShape {
   static constexpr bool kInWarpgroups = kHasWarpgroups && W::kWarpgroups != Warpgroups::kNone;
-  static constexpr int kWarps = 2 * W::kAllTiles / W::kWideTiles, kThreads = 32 * kWarps;
+  static constexpr int kWarps = 2 * W::kAllTiles / W::kWideTiles;  // that multiply
+  // Where registers are left for it, a warp more fills the rings, one of four, since registers are given
+  // to warpgroups: those that multiply need not wait for each other then, and while some add to totals,
+  // others multiply. Else thread 0 does.
+  static constexpr bool kHasFiller = W::kWarpgroups == Warpgroups::kSums;
+  static constexpr int kFiller = kWarps;
+  static constexpr int kThreads = 32 * (kWarps + (kHasFiller ? 4 : 0));
+  // Warps that store what they have totalled when they have all of it: a warpgroup's outputs, or all.
+  static constexpr int kTeams = kInWarpgroups && kHasFiller ? kWarps / 4 : 1;
+  static constexpr int kTeamThreads = 32 * kWarps / kTeams, kTeamOutputs = W::kOutputs / kTeams;
   static constexpr int kTiles = kInWarpgroups ? W::kWideTiles / 2 : W::kWideTiles;  // of a warp
   static constexpr int kNT = (kInWarpgroups ? 8 : 4) * kOperands;                   // of a warp
   static constexpr int kTileStep = kInWarpgroups ? 4 : 1;  // from a warp's tile to its next
@@ -176,6 +185,11 @@ struct WideRings {
       ptx::copy_bulk(x_at(slot) + i * Shape::kOperandBytes, from + i * work.operand_stride,
                      Shape::kOperandBytes, full);
     }
+  }
+  // All blocks, by a thread that does nothing else.
+  __device__ __forceinline__ void fill() const {
+    begin();
+    for (int block = 1; block < n_blocks(); ++block) refill(block);
   }
   // Once all warps are done with block - 1, fills again what that leaves free. Called behind `block`, so
   // as not to wait for slower warps.

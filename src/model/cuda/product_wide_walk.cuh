@@ -34,8 +34,10 @@ __device__ __forceinline__ void walk_blocks(const WideRings<W, kOperands>& rings
       }
       __syncwarp();
       if (lane == 0) ptx::barrier_arrive(&rings.barriers.x_done[x_slot.index]);
-      if (threadIdx.x == 0) rings.refill(i);
-      __syncwarp();
+      if constexpr (!Shape::kHasFiller) {
+        if (threadIdx.x == 0) rings.refill(i);
+        __syncwarp();
+      }
     }
     if (lane == 0) ptx::barrier_arrive(&rings.barriers.weights_done[weight_slot.index]);
   }

@@ -48,8 +48,6 @@ __device__ __forceinline__ void walk_in_warpgroups(const WideRings<W, kOperands>
     if (i > stage) release(&rings.barriers.x_done[last_x_slot.index]);
     begin(weights, x, 1, second_a);
     release(&rings.barriers.weights_done[weight_slot.index]);
-    if (threadIdx.x == 0) rings.refill(i);
-    __syncwarp();
     ptx::wgmma_wait<1>();  // first_a is free
   }
   ptx::wgmma_wait<0>();

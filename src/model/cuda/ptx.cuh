@@ -65,6 +65,11 @@ __device__ __forceinline__ void barrier_expect(uint64_t* barrier, uint32_t n_byt
                : "memory");
 }
 
+// Waits for n threads of a block that say the same number, 1 to 15, which is not __syncthreads()'s.
+__device__ __forceinline__ void sync_threads(int number, int n) {
+  asm volatile("bar.sync %0, %1;" ::"r"(number), "r"(n) : "memory");
+}
+
 // --- copies from global to shared memory ---
 
 // 16 bytes, by the calling thread.

@@ -11,6 +11,16 @@
 
 namespace forerun::cuda::ptx {
 
+// A warpgroup leaves registers to others, or takes some that others leave: it has so many then.
+template <int kRegisters>
+__device__ __forceinline__ void leave_registers() {
+  asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(kRegisters));
+}
+template <int kRegisters>
+__device__ __forceinline__ void take_registers() {
+  asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kRegisters));
+}
+
 // Registers that were written before, of sums or of a, may be used by the products that follow.
 __device__ __forceinline__ void wgmma_fence() {
   asm volatile("wgmma.fence.sync.aligned;" ::: "memory");

@@ -29,8 +29,13 @@ AttentionShape attention_shape(const ModelConfig& config) {
           .soft_cap = config.attention_softcap};
 }
 
-int attention_tiles(const ModelConfig& config, const VisibleRows& rows) {
-  return choose_tiles(rows.all(), config.head_dim);
+int attention_tiles(const ModelConfig& config, KvType kv_type, const VisibleRows& rows) {
+  return choose_tiles(rows.all(), attention_shape(config), ggml_type_of(kv_type));
+}
+
+int attention_tiles(const ModelConfig& config, KvType kv_type, int n_rows) {
+  const Text texts[] = {{.n_rows = n_rows, .end = 1}};
+  return choose_tiles(texts, attention_shape(config), ggml_type_of(kv_type));
 }
 
 SeenLayout::SeenLayout(const ModelConfig& config, int n_rows, int n_listed)

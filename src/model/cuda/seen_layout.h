@@ -8,12 +8,15 @@
 #include "model/config.h"
 #include "model/cpu/visible_rows.h"
 #include "model/cuda/attention.h"
+#include "model/kv_type.h"
 
 namespace forerun::cuda {
 
 AttentionShape attention_shape(const ModelConfig& config);
 // For such rows; part of the shape of a pass.
-int attention_tiles(const ModelConfig& config, const VisibleRows& rows);
+int attention_tiles(const ModelConfig& config, KvType kv_type, const VisibleRows& rows);
+// For the rows of one text.
+int attention_tiles(const ModelConfig& config, KvType kv_type, int n_rows);
 
 class SeenLayout {
  public:

@@ -23,6 +23,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "model/cuda/halves.cuh"
 #include "model/cuda/product.h"
 #include "model/cuda/ptx.cuh"
 
@@ -70,9 +71,6 @@ __device__ __forceinline__ const T* as(const std::byte* bytes) {
 template <typename T>
 __device__ __forceinline__ T* as(std::byte* bytes) {
   return reinterpret_cast<T*>(bytes);
-}
-__device__ __forceinline__ uint32_t bits(__half2 v) {
-  return *reinterpret_cast<uint32_t*>(&v);
 }
 __device__ __forceinline__ __half2 halves(uint32_t v) {
   return *reinterpret_cast<__half2*>(&v);
