@@ -7,6 +7,7 @@
 #include <random>
 
 #include "core/check.h"
+#include "core/test_numbers.h"
 #include "gguf/gguf_file.h"
 
 namespace forerun::test {
@@ -45,11 +46,10 @@ class RandomTensors {
 
  private:
   void add(const std::string& name, const std::vector<int64_t>& shape, float mean, float deviation) {
-    std::normal_distribution<float> normal(mean, deviation);
     size_t n = 1;
     for (const int64_t side : shape) n *= static_cast<size_t>(side);
     std::vector<float> values(n);
-    for (float& value : values) value = normal(random_);
+    fill_normally(values, random_(), mean, deviation);
     builder_.add_floats(name, shape, values);
   }
 

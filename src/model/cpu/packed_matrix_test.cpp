@@ -4,18 +4,17 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <random>
 #include <string>
 #include <vector>
+
+#include "core/test_numbers.h"
 
 namespace forerun {
 namespace {
 
 std::vector<float> random_floats(size_t n, uint32_t seed) {
-  std::mt19937 random(seed);
-  std::normal_distribution<float> normal;
   std::vector<float> values(n);
-  for (float& value : values) value = normal(random);
+  fill_normally(values, seed);
   return values;
 }
 

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/test_numbers.h"
 #include "model/kernels/kernels.h"
 #include "support/odd_floats.h"
 
@@ -31,8 +32,7 @@ struct Cells {
         n_per_cell(n),
         bytes(ggml_row_size(cell_type, n) * n_cells),
         floats(n_cells * n) {
-    std::normal_distribution<float> normal;
-    for (float& f : floats) f = normal(rng);
+    fill_normally(floats, rng());
     if (type == GGML_TYPE_F32) {
       std::memcpy(bytes.data(), floats.data(), bytes.size());
     } else {
@@ -70,8 +70,9 @@ struct Problem {
 
   int64_t row_floats() const { return int64_t{shape.n_heads} * shape.head_dim; }
   void add_row(Row row, std::mt19937& rng) {
-    std::normal_distribution<float> normal;
-    for (int64_t i = 0; i < row_floats(); ++i) q.push_back(normal(rng));
+    const size_t n_before = q.size();
+    q.resize(n_before + row_floats());
+    fill_normally(std::span(q).subspan(n_before), rng());
     rows.push_back(std::move(row));
   }
   int n_chunks() const {

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "core/test_numbers.h"
 #include "model/kernels/activation_fixtures.h"
 #include "model/kernels/kernels.h"
 
@@ -50,9 +51,8 @@ Matrix quantize(ggml_type type, int64_t n_in, int64_t n_out, const std::vector<f
 }
 
 Matrix random_matrix(ggml_type type, int64_t n_in, int64_t n_out, std::mt19937& random) {
-  std::normal_distribution<float> normal(0.01f, 0.05f);
   std::vector<float> weights(n_in * n_out);
-  for (float& w : weights) w = normal(random);
+  fill_normally(weights, random(), 0.01f, 0.05f);
   return quantize(type, n_in, n_out, weights);
 }
 

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "core/test_numbers.h"
 #include "model/kernels/activation_fixtures.h"
 #include "model/kernels/kernels.h"
 #include "support/odd_floats.h"
@@ -26,9 +27,8 @@ class RowsTest : public testing::TestWithParam<const KernelSet*> {
   const KernelSet& kernels() const { return *GetParam(); }
 
   std::vector<float> random(int64_t n, float deviation = 1.0f) {
-    std::normal_distribution<float> normal(0.0f, deviation);
     std::vector<float> x(n);
-    for (float& v : x) v = normal(rng_);
+    fill_normally(x, rng_(), 0.0f, deviation);
     return x;
   }
   std::vector<float> gated(GateActivation activation, const std::vector<float>& gate,
