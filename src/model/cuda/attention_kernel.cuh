@@ -71,8 +71,7 @@ __global__ void __launch_bounds__(kAttendThreads, (kAttendBlocks<Cells::kDim, kT
             score = p >= first && p < end ? plan.scores.of(score) : -INFINITY;
             largest = fmaxf(largest, score);
           }
-          largest = fmaxf(largest, __shfl_xor_sync(~0u, largest, 1));
-          largest = fmaxf(largest, __shfl_xor_sync(~0u, largest, 2));
+          largest = max_over_lanes<4>(largest);
           if (t == 0) shared.maxima[warp][query] = largest;
         }
       }

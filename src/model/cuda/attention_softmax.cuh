@@ -6,6 +6,7 @@
 
 #include "model/cuda/attention.h"
 #include "model/cuda/halves.cuh"
+#include "model/cuda/lanes.cuh"
 #include "model/cuda/ptx.cuh"
 
 namespace forerun::cuda {

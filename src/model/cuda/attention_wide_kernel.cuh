@@ -68,8 +68,7 @@ __device__ __forceinline__ void weigh(float (&s)[kChunk / 8][4], const Scores& s
     float most = -INFINITY;
 #pragma unroll
     for (int j = 0; j < kChunk / 8; ++j) most = fmaxf(most, fmaxf(s[j][h * 2], s[j][h * 2 + 1]));
-    most = fmaxf(most, __shfl_xor_sync(~0u, most, 1));
-    most = fmaxf(most, __shfl_xor_sync(~0u, most, 2));
+    most = max_over_lanes<4>(most);
     largest[h] = most == -INFINITY ? 0.0f : most;  // nothing is seen: all weights become 0
   }
 #pragma unroll

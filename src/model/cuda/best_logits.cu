@@ -2,6 +2,7 @@
 #include <cstdint>
 
 #include "model/cuda/best_logits.h"
+#include "model/cuda/lanes.cuh"
 #include "model/cuda/launch.cuh"
 #include "model/cuda/ptx.cuh"
 
@@ -9,7 +10,6 @@ namespace forerun::cuda {
 namespace {
 
 constexpr int kWarp = 32;
-constexpr unsigned kAllLanes = 0xffffffff;
 constexpr int kUnitsAtOnce = 8;  // of a block, a warp each
 constexpr int kHeld = 8;         // logits of a thread
 // Logits that may reach the bound before it is raised. A power of two.
@@ -23,21 +23,6 @@ __device__ __forceinline__ float clean(float x) {
 // x - max, as far as its exponential matters.
 __device__ __forceinline__ float below_max(float x, float max) {
   return fmaxf(x - max, -88.0f);
-}
-
-template <typename T, typename Op>
-__device__ __forceinline__ T over_warp(T x, Op op) {
-#pragma unroll
-  for (int lanes = kWarp / 2; lanes > 0; lanes /= 2) x = op(x, __shfl_xor_sync(kAllLanes, x, lanes));
-  return x;
-}
-template <typename T>
-__device__ __forceinline__ T warp_max(T x) {
-  return over_warp(x, [](T a, T b) { return a > b ? a : b; });
-}
-template <typename T>
-__device__ __forceinline__ T warp_sum(T x) {
-  return over_warp(x, [](T a, T b) { return a + b; });
 }
 
 // A lane's next logits, from `i` on; -infinity beyond the end.
@@ -83,7 +68,7 @@ __global__ void __launch_bounds__(kUnitsAtOnce* kWarp)
       x[j] = clean(x[j]);
       max = fmaxf(max, x[j]);
     }
-    max = warp_max(max);
+    max = max_over_lanes(max);
     if (max == -INFINITY) continue;
     sums = rebased(sums, max);
 #pragma unroll
@@ -94,7 +79,7 @@ __global__ void __launch_bounds__(kUnitsAtOnce* kWarp)
       sums.weighted -= below * e;
     }
   }
-  const float total = warp_sum(sums.total), weighted = warp_sum(sums.weighted);
+  const float total = sum_over_lanes(sums.total), weighted = sum_over_lanes(sums.weighted);
   if (lane > 0) return;
   work.sums[row * work.units.n + unit] = {.max = sums.max, .total = total, .weighted = weighted};
 }
@@ -134,13 +119,13 @@ struct SelectWork {
 // The sums over all units, a thread's being `mine`. Thread 0 gets them.
 __device__ __forceinline__ SoftmaxSums add_up(const LogitSums& mine, SelectMemory& memory) {
   const int lane = static_cast<int>(threadIdx.x) % kWarp, warp = static_cast<int>(threadIdx.x) / kWarp;
-  const float max_of_warp = warp_max(mine.max);
+  const float max_of_warp = max_over_lanes(mine.max);
   if (lane == 0) memory.max[warp] = max_of_warp;
   __syncthreads();
-  const float max = warp_max(memory.max[lane]);
+  const float max = max_over_lanes(memory.max[lane]);
   const LogitSums sums = rebased(mine, max);
-  double total = warp_sum(static_cast<double>(sums.total));
-  double weighted = warp_sum(static_cast<double>(sums.weighted));
+  double total = sum_over_lanes(static_cast<double>(sums.total));
+  double weighted = sum_over_lanes(static_cast<double>(sums.weighted));
   if (lane == 0) {
     memory.total[warp] = total;
     memory.weighted[warp] = weighted;
@@ -148,8 +133,8 @@ __device__ __forceinline__ SoftmaxSums add_up(const LogitSums& mine, SelectMemor
   __syncthreads();
   SoftmaxSums all;
   if (warp > 0) return all;
-  total = warp_sum(memory.total[lane]);
-  weighted = warp_sum(memory.weighted[lane]);
+  total = sum_over_lanes(memory.total[lane]);
+  weighted = sum_over_lanes(memory.weighted[lane]);
   all.max = max;
   all.total = total;
   all.entropy = total > 0 ? log(total) + weighted / total : 0.0;

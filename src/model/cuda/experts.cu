@@ -26,9 +26,9 @@ __global__ void __launch_bounds__(kGatherThreads)
     gather_kernel(const __grid_constant__ GatherWork work) {
   ptx::launch_dependents();
   ptx::wait_dependencies();
-  const int64_t k = (int64_t{blockIdx.x} * kGatherThreads + threadIdx.x) * 8;
+  const int64_t k = (int64_t{blockIdx.y} * kGatherThreads + threadIdx.x) * 8;
   if (k >= work.to.n_inputs) return;
-  const int route = blockIdx.y, row = route / work.n_used;
+  const int route = blockIdx.x, row = route / work.n_used;
   const uint4 eight = __ldcg(reinterpret_cast<const uint4*>(work.x.data + work.x.index(k, row)));
   *reinterpret_cast<uint4*>(work.to.data + work.to.index(k, __ldcg(work.places + route))) = eight;
 }
@@ -175,7 +175,7 @@ void gather(const ExpertsShape& shape, const Routing& routing, const Operand& x,
   CHECK(to.padded_rows == shape.width() && x.n_inputs >= to.n_inputs);
   const auto n_blocks = static_cast<unsigned>((to.n_inputs / 8 + kGatherThreads - 1) / kGatherThreads);
   launch(gather_kernel,
-         {.blocks = dim3(n_blocks, static_cast<unsigned>(shape.n_routes())), .threads = kGatherThreads},
+         {.blocks = dim3(static_cast<unsigned>(shape.n_routes()), n_blocks), .threads = kGatherThreads},
          stream, GatherWork{.places = routing.places, .n_used = shape.n_used, .x = x, .to = to});
 }
 

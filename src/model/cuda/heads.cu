@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "core/check.h"
+#include "model/cuda/lanes.cuh"
 #include "model/cuda/launch.cuh"
 #include "model/cuda/ptx.cuh"
 #include "model/cuda/rows.cuh"
@@ -39,8 +40,7 @@ __device__ __forceinline__ void store_q8_0(const float* x, int dim, bool stores,
       number[k] = saturated(x[first + lane + k * kLanes], kLargestQ8);
       largest = fmaxf(largest, fabsf(number[k]));
     }
-#pragma unroll
-    for (int i = kLanes / 2; i > 0; i /= 2) largest = fmaxf(largest, __shfl_xor_sync(~0u, largest, i));
+    largest = max_over_lanes<kLanes>(largest);
     const float scale = __fdiv_rn(largest, 127.0f);
     const float inverse = scale > 0.0f ? __fdiv_rn(1.0f, scale) : 0.0f;
     if (!stores) continue;
@@ -141,10 +141,7 @@ __global__ void __launch_bounds__(kHeadWarps * 32)
       for (int j = 0; j < kFours; ++j) {
         if (4 * (lane + kLanes * j) < dim) squares = add_squares(squares, v[j][r]);
       }
-#pragma unroll
-      for (int i = kLanes / 2; i > 0; i /= 2) {
-        squares = __fadd_rn(squares, __shfl_xor_sync(~0u, squares, i));
-      }
+      squares = sum_over_lanes<kLanes>(squares);
       factor = norm_factor(squares, dim, work.eps);
     }
     if (r > 0) __syncwarp();  // the row before has been read

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "core/check.h"
+#include "model/cuda/lanes.cuh"
 #include "model/cuda/launch.cuh"
 #include "model/cuda/ptx.cuh"
 #include "model/cuda/rows.cuh"
@@ -57,8 +58,7 @@ __device__ __forceinline__ float row_sum(float (&sums)[RowPlace<kOf>::kSums], fl
   const int warp = static_cast<int>(threadIdx.x) / 32;
 #pragma unroll
   for (int s = 0; s < RowPlace<kOf>::kSums; ++s) {
-#pragma unroll
-    for (int i = 16; i > 0; i /= 2) sums[s] = __fadd_rn(sums[s], __shfl_xor_sync(~0u, sums[s], i));
+    sums[s] = sum_over_lanes(sums[s]);
     if (threadIdx.x % 32 == 0) shared[s * (RowPlace<kOf>::kBlock / 32) + warp] = sums[s];
   }
   __syncthreads();

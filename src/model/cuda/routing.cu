@@ -3,6 +3,7 @@
 
 #include "core/check.h"
 #include "model/cuda/experts.h"
+#include "model/cuda/lanes.cuh"
 #include "model/cuda/launch.cuh"
 #include "model/cuda/ptx.cuh"
 #include "model/cuda/rows.cuh"
@@ -11,12 +12,6 @@ namespace forerun::cuda {
 namespace {
 
 constexpr unsigned kAll = ~0u;  // lanes
-
-__device__ __forceinline__ float sum_of_warp(float x) {
-#pragma unroll
-  for (int i = 16; i > 0; i /= 2) x = __fadd_rn(x, __shfl_xor_sync(kAll, x, i));
-  return x;
-}
 
 // --- scores ---
 
@@ -75,7 +70,7 @@ __global__ void __launch_bounds__(32 * kScoreWarps)
     const FloatMatrix& matrix = is_shared(score) ? work.shared : work.router;
 #pragma unroll
     for (int r = 0; r < kRows; ++r) {
-      float y = sum_of_warp(sums[s][r]);
+      float y = sum_over_lanes(sums[s][r]);
       if (lane > 0 || score >= n_scores || r >= rows.n) continue;
       if (matrix.scale != nullptr) y = __fmul_rn(y, *matrix.scale);
       if (matrix.bias != nullptr) y = __fadd_rn(y, matrix.bias[is_shared(score) ? 0 : score]);
@@ -88,12 +83,6 @@ __global__ void __launch_bounds__(32 * kScoreWarps)
 
 constexpr int kWarps = 16, kThreads = 32 * kWarps;
 
-__device__ __forceinline__ float largest_of_warp(float x) {
-#pragma unroll
-  for (int i = 16; i > 0; i /= 2) x = fmaxf(x, __shfl_xor_sync(kAll, x, i));
-  return x;
-}
-
 // Softmax of kN numbers of each lane, of which the first `n` of all, lane after lane, count.
 template <int kN>
 __device__ __forceinline__ void softmax(float (&x)[kN], int n, int lane) {
@@ -102,14 +91,14 @@ __device__ __forceinline__ void softmax(float (&x)[kN], int n, int lane) {
   for (int j = 0; j < kN; ++j) {
     if (j * 32 + lane < n) largest = fmaxf(largest, x[j]);
   }
-  largest = largest_of_warp(largest);
+  largest = max_over_lanes(largest);
 #pragma unroll
   for (int j = 0; j < kN; ++j) {
     if (j * 32 + lane >= n) continue;
     x[j] = expf(__fsub_rn(x[j], largest));
     sum = __fadd_rn(sum, x[j]);
   }
-  sum = sum_of_warp(sum);
+  sum = sum_over_lanes(sum);
 #pragma unroll
   for (int j = 0; j < kN; ++j) x[j] = __fdiv_rn(x[j], sum);
 }
@@ -188,7 +177,7 @@ __device__ __forceinline__ void choose(const RoutingWork& work, int row) {
   for (int j = 0; j < kRoutes; ++j) {
     if (j * 32 + lane < n_used) sum = __fadd_rn(sum, shares[j]);
   }
-  sum = sum_of_warp(sum);
+  sum = sum_over_lanes(sum);
   const float factor =
       work.normalises ? __fdiv_rn(work.scale, fmaxf(sum, ExpertsConfig::kLeastSum)) : work.scale;
 #pragma unroll
