@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -171,7 +172,13 @@ PassCosts known_costs(Executor& executor) {
     guess.blocks = guess.blocks.scaled(similar->rows(1) / guess.curve.rows(1));
     guess.curve = std::move(*similar);
   }
-  return PassCosts(std::move(guess), PassCosts::Known::kGuessed, n_computed);
+  const auto parts = executor.model().parts();
+  const bool are_ours = !parts.empty() && std::ranges::all_of(parts, [](const ModelPart& p) {
+    return p.has_own_kernels();
+  });
+  return PassCosts(std::move(guess),
+                   are_ours ? PassCosts::Known::kGuessed : PassCosts::Known::kGuessedRowByRow,
+                   n_computed);
 }
 
 void keep_costs(Executor& executor, const PassCosts& costs) {

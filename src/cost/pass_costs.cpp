@@ -17,6 +17,10 @@ constexpr double kKept = 0.998;
 constexpr double kMostSeen = 32;
 // Passes that another number of rows counts for at most.
 constexpr double kMostOfOthers = 2;
+// Shorter prompts say nothing of what rows take.
+constexpr int kShortestPrompt = 16;
+// A number of rows whose passes have not faded further was seen.
+constexpr double kSeen = 0.5;
 // Passes that a prompt counts for.
 constexpr double kOfPrompt = 0.5;
 // By how much unseen passes of a guess look cheaper than they are thought to be.
@@ -65,7 +69,6 @@ double PassCosts::pass_with(const LayerSet& layers, int n_context, int n_request
 // The error is the rows' and attention's, by their shares of what was expected.
 void PassCosts::observe(const SeenPass& seen) {
   if (known_ == Known::kGiven) return;
-  const bool is_guess = known_ == Known::kGuessed;
   const int n_most = first_.curve.points().back().n_rows;
   const int n_each = std::max(1, seen.n_rows / seen.n_requests);
   const double of_rows = rows(seen.n_rows);
@@ -84,9 +87,9 @@ void PassCosts::observe(const SeenPass& seen) {
   // What is known by now of this number of rows, from those near it, is where it begins.
   const double known = smoothed(at);
   correction.n_seen = std::min(correction.n_seen + 1, kMostSeen);
-  const double weight = is_guess ? 1 : kFirstWeight;
+  const double weight = is_guess() ? 1 : kFirstWeight;
   const double rate =
-      is_first && is_guess ? 1 : std::max(kSlowestRate, 1 / (weight + correction.n_seen));
+      is_first && is_guess() ? 1 : std::max(kSlowestRate, 1 / (weight + correction.n_seen));
   if (correction.n_seen <= 1) correction.factor = known;
   correction.factor *= std::max(1e-6, 1 + rate * error * share / of_rows);
   if (of_attention > 0) {
@@ -97,8 +100,11 @@ void PassCosts::observe(const SeenPass& seen) {
 }
 
 void PassCosts::observe_prompt(int n_rows, double seconds) {
-  if (known_ != Known::kGuessed || n_rows < first_.curve.points().back().n_rows) return;
-  prompt_row_seconds_ = seconds / n_rows;
+  if (!is_guess() || n_rows < kShortestPrompt) return;
+  auto& [fastest_rows, fastest_seconds] = fastest_prompt_;
+  if (fastest_rows == 0 || seconds / n_rows < fastest_seconds / fastest_rows)
+    fastest_prompt_ = {.n_rows = n_rows, .seconds = seconds};
+  if (n_rows >= first_.curve.points().back().n_rows) prompt_row_seconds_ = seconds / n_rows;
   correct();
 }
 
@@ -113,6 +119,21 @@ void PassCosts::follow_prompt() {
   const double one = first_.curve.rows(1) * smoothed(0);
   last = {.factor = (one + n_most * prompt_row_seconds_) / first_.curve.rows(n_most),
           .n_seen = kOfPrompt};
+}
+
+// What a further row takes at least where rows are computed one after the other: as much as a prompt's,
+// until passes with few rows were seen to take less.
+double PassCosts::least_of_row() const {
+  const auto& [prompt_rows, prompt_seconds] = fastest_prompt_;
+  if (known_ != Known::kGuessedRowByRow || prompt_rows == 0 || corrections_[0].n_seen <= 0) return 0;
+  const auto& points = first_.curve.points();
+  const double one = points[0].seconds * corrections_[0].factor;
+  double least = (prompt_seconds - one) / (prompt_rows - 1);
+  for (size_t i = 1; i < points.size(); ++i) {
+    if (corrections_[i].n_seen < kSeen) continue;
+    least = std::min(least, (points[i].seconds * corrections_[i].factor - one) / (points[i].n_rows - 1));
+  }
+  return std::max(least, 0.0);
 }
 
 double PassCosts::expected_reading(int n_tokens, int n_context) const {
@@ -157,10 +178,14 @@ double PassCosts::smoothed(size_t point) const {
 void PassCosts::correct() {
   follow_prompt();
   std::vector<CostPoint> points = first_.curve.points();
+  const double of_row = least_of_row();
   for (size_t i = 0; i < points.size(); ++i) {
     points[i].seconds *= smoothed(i);
-    if (known_ == Known::kGuessed && i > 0)
-      points[i].seconds *= 1 - kOptimism / (1 + corrections_[i].n_seen);
+    if (of_row > 0 && i > 0 && corrections_[i].n_seen < kSeen) {
+      points[i].seconds =
+          std::max(points[i].seconds, points[0].seconds + (points[i].n_rows - 1) * of_row);
+    }
+    if (is_guess() && i > 0) points[i].seconds *= 1 - kOptimism / (1 + corrections_[i].n_seen);
     points[i].seconds_per_token *= attention_factor_;
   }
   // Further rows never make a pass shorter.

@@ -31,6 +31,9 @@ class PassCosts {
     // Numbers of rows that were never seen are taken to be a little cheaper than they look, so that they
     // are tried.
     kGuessed,
+    // The same of kernels that compute one row after the other, as ggml's do: rows of a draft take no
+    // less than a prompt's.
+    kGuessedRowByRow,
     kGiven,  // passes change nothing: for tests
   };
   // `n_computed`: rows that a pass of some number of rows really has, where passes are filled up.
@@ -81,7 +84,9 @@ class PassCosts {
   int n_computed(int n_rows) const { return n_computed_ ? n_computed_(n_rows) : n_rows; }
   double expected_reading(int n_tokens, int n_context) const;
   double smoothed(size_t point) const;
+  bool is_guess() const { return known_ == Known::kGuessed || known_ == Known::kGuessedRowByRow; }
   void follow_prompt();
+  double least_of_row() const;
   void correct();
 
   Calibration first_;
@@ -91,7 +96,12 @@ class PassCosts {
   double attention_factor_ = 1;
   double layers_factor_ = 1;
   double prompt_row_seconds_ = 0;  // 0: no prompt was seen
-  bool seen_largest_ = false;      // passes with as many rows as the curve has
+  // The prompt whose rows took least, of those that are long enough; no rows: none was seen.
+  struct {
+    int n_rows = 0;
+    double seconds = 0;
+  } fastest_prompt_;
+  bool seen_largest_ = false;  // passes with as many rows as the curve has
   double reading_factor_ = 1;
   int n_readings_ = 0;
   int64_t n_seen_ = 0;

@@ -140,5 +140,28 @@ TEST(PassCosts, ReadingCostsWhatItTook) {
   EXPECT_NEAR(given.reading(64, 100), expected, 1e-6 * expected);
 }
 
+// Until passes with few rows are seen, and no longer.
+TEST(PassCosts, RowsThatAreComputedOneByOneTakeWhatAPromptsDo) {
+  for (const auto known : {PassCosts::Known::kGuessed, PassCosts::Known::kGuessedRowByRow}) {
+    const bool one_by_one = known == PassCosts::Known::kGuessedRowByRow;
+    PassCosts costs(first_costs(), known);
+    const auto observe = [&](int n_rows, double seconds) {
+      for (int i = 0; i < 20; ++i)
+        costs.observe({.n_rows = n_rows, .n_requests = 1, .n_context = 0, .seconds = seconds});
+    };
+    observe(1, 2);
+    const double guessed = costs.rows(2);
+    costs.observe_prompt(12, 1000);
+    EXPECT_DOUBLE_EQ(costs.rows(2), guessed) << "too short to say anything";
+    costs.observe_prompt(31, 2 + 30 * 1.5);
+    costs.observe_prompt(20, 1000);
+    EXPECT_NEAR(costs.rows(2), one_by_one ? 0.9 * (2 + 1.5) : guessed, 1e-2);
+    EXPECT_NEAR(costs.rows(4), one_by_one ? 0.9 * (2 + 3 * 1.5) : 0.9 * 2 * 1.45, 1e-2);
+    observe(2, 2.2);
+    EXPECT_NEAR(costs.rows(2), 2.2, 0.1);
+    EXPECT_LT(costs.rows(4), 2 * 1.45 + 0.1) << "rows were seen to be cheaper than a prompt's";
+  }
+}
+
 }  // namespace
 }  // namespace forerun

@@ -102,7 +102,7 @@ int RunningRequest::n_left() const {
 
 bool RunningRequest::best_logits_do() const {
   const bool reports_all = options_.sampling.n_logprobs && !options_.sampling.logprobs_of_draws;
-  return sampler_.draws_from_best() && state_.constraint() == nullptr && !reports_all;
+  return sampler_.draws_from_best(state_) && !reports_all;
 }
 
 std::optional<StopReason> RunningRequest::take(TokenId token, const LogitsView& logits,

@@ -75,8 +75,11 @@ class Sampler {
   // has 53 bits, so that it survives JSON readers that know only doubles.
   uint64_t seed() const { return seed_; }
   int n_vocab() const { return n_vocab_; }
-  // Whether the best logits of a row decide, in all but rare cases.
+  // Whether the best logits of a row decide, in all but rare cases; and behind this text.
   bool draws_from_best() const { return draws_from_best_; }
+  bool draws_from_best(const SamplerState& state) const {
+    return draws_from_best_ && state.constraint() == nullptr;
+  }
 
   // The state after `text` (the prompt: penalties count it too). Empty and free of
   // cost when no penalty is on.

@@ -242,7 +242,7 @@ class ChainGrower {
   // Whether the best logits of a row mostly say what a chain asks of it.
   bool best_logits_do(const Chain& chain) const {
     const Sampler& sampler = sampler_of(chain);
-    return sampler.draws_from_best() && chain.state.constraint() == nullptr &&
+    return sampler.draws_from_best(chain.state) &&
            executor_.model().config().n_vocab <= sampler.n_vocab();
   }
 
