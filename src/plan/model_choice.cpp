@@ -26,6 +26,8 @@ constexpr int kMaxPause = 1024;
 constexpr double kStake = 0.05;
 constexpr double kSharedStake = 0.02;
 constexpr double kKnownTokens = 16;
+// A trial that was held up counts for at most so many times what it was expected to take.
+constexpr double kMostSurprise = 8;
 // As many steps without a gain are thought to lie before an answer: what drafts would bring at one step
 // says little of the others.
 constexpr int kDoubtfulSteps = 3;
@@ -128,7 +130,7 @@ void ModelChoice::draft(std::span<const PlanJob> jobs, const PassWorth& worth) {
   }
   withdraw(jobs, offers, worth);
   std::vector<std::vector<ModelDraftJob>> wanted(drafters_.models.size());
-  std::vector<size_t> n_trials(drafters_.models.size());
+  std::vector<TrialsOfPass> trials(drafters_.models.size());
   for (size_t i = 0; i < jobs.size(); ++i) {
     const PlanJob& job = jobs[i];
     RequestPlan& request = *job.request;
@@ -138,7 +140,8 @@ void ModelChoice::draft(std::span<const PlanJob> jobs, const PassWorth& worth) {
     DraftLimits limits = job.limits;
     if (offer->is_trial) {
       limits.max_depth = std::min(limits.max_depth, kTryTokens);
-      ++n_trials[offer->model];
+      ++trials[offer->model].n;
+      trials[offer->model].seconds += offer->trial_seconds;
     } else {
       forget_refusals(trials_[offer->model]);
     }
@@ -154,7 +157,7 @@ void ModelChoice::draft(std::span<const PlanJob> jobs, const PassWorth& worth) {
                                     .hint_chances = request.hint_chances});
   }
   for (size_t model = 0; model < wanted.size(); ++model) {
-    if (!wanted[model].empty()) draft_with(model, wanted[model], n_trials[model]);
+    if (!wanted[model].empty()) draft_with(model, wanted[model], trials[model]);
   }
 }
 
@@ -163,14 +166,14 @@ void ModelChoice::forget_refusals(Trials& trials) {
   trials = {.saved_seconds = std::min(0.0, trials.saved_seconds)};
 }
 
-void ModelChoice::draft_with(size_t model, std::span<const ModelDraftJob> jobs, size_t n_trials) {
+void ModelChoice::draft_with(size_t model, std::span<const ModelDraftJob> jobs,
+                             const TrialsOfPass& trials) {
   const double begin = now_();
   drafters_.models[model]->draft(jobs);
-  if (n_trials == 0) return;
-  const double of_trials =
-      (now_() - begin) * static_cast<double>(n_trials) / static_cast<double>(jobs.size());
-  Trials& trials = trials_[model];
-  trials.saved_seconds = std::min(0.0, trials.saved_seconds - of_trials);
+  if (trials.n == 0) return;
+  const double seconds = (now_() - begin) * trials.n / static_cast<double>(jobs.size());
+  double& saved = trials_[model].saved_seconds;
+  saved = std::min(0.0, saved - std::min(seconds, kMostSurprise * trials.seconds));
 }
 
 std::optional<ModelChoice::Offer> ModelChoice::best_offer(RequestPlan& request, const PassWorth& worth) {
@@ -277,17 +280,17 @@ bool ModelChoice::may_read(const Offer& offer, const RequestPlan& request,
   return gain * drafter.n_expected() / (2 + gain) > worth.tokens_per_second * seconds;
 }
 
-bool ModelChoice::is_time_to_try(const Offer& offer, const RequestPlan& request,
-                                 const PassWorth& worth) {
+bool ModelChoice::is_time_to_try(Offer& offer, const RequestPlan& request, const PassWorth& worth) {
   Trials& trials = trials_[offer.model];
   if (trials.pause == 0) trials.pause = kFirstPause;
   const double stake = worth.n_requests > 1 ? kSharedStake : kStake;
   trials.saved_seconds += stake * worth.plain_seconds / worth.n_requests;
-  const double seconds =
+  offer.trial_seconds =
       request.models[offer.model]->seconds_to_read() +
       kTryTokens * drafters_.models[offer.model]->token_seconds(offer.plan, request.n_context(), 1);
   ++trials.n_refusals;
-  return !trials.is_granted && trials.n_refusals > trials.pause && seconds <= trials.saved_seconds;
+  return !trials.is_granted && trials.n_refusals > trials.pause &&
+         offer.trial_seconds <= trials.saved_seconds;
 }
 
 ModelChoice::Offer ModelChoice::tried(Offer offer, int pause) {

@@ -50,8 +50,9 @@ class ModelChoice {
   struct Offer {
     size_t model = 0;
     DraftPlan plan;
-    double gain = 0;        // tokens, less what the time it takes is worth
-    bool is_trial = false;  // to see what its drafts are worth
+    double gain = 0;           // tokens, less what the time it takes is worth
+    bool is_trial = false;     // to see what its drafts are worth
+    double trial_seconds = 0;  // that one is expected to take
   };
   // When a model that does not pay is tried again.
   struct Trials {
@@ -69,12 +70,17 @@ class ModelChoice {
   bool is_known(size_t model) const;
   bool may_read(const Offer& offer, const RequestPlan& request, const PassWorth& worth) const;
   // Counts the refusal.
-  bool is_time_to_try(const Offer& offer, const RequestPlan& request, const PassWorth& worth);
+  bool is_time_to_try(Offer& offer, const RequestPlan& request, const PassWorth& worth);
   // As a trial, with so many refusals to the next.
   Offer tried(Offer offer, int pause);
   static void forget_refusals(Trials& trials);
+  // Those of a model among the drafts of a pass.
+  struct TrialsOfPass {
+    int n = 0;
+    double seconds = 0;  // that they are expected to take
+  };
   // Drafts with a model, and keeps account of what trials take.
-  void draft_with(size_t model, std::span<const ModelDraftJob> jobs, size_t n_trials);
+  void draft_with(size_t model, std::span<const ModelDraftJob> jobs, const TrialsOfPass& trials);
 
   const DrafterSet& drafters_;
   const PassCosts& costs_;

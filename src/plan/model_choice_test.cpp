@@ -229,6 +229,8 @@ TEST_F(ModelChoiceTest, ATrialThatTookLongIsSavedUpForBeforeTheNext) {
     return n_steps;
   };
   EXPECT_GT(steps_of_two_trials(1000), 3 * steps_of_two_trials(0));
+  EXPECT_EQ(steps_of_two_trials(1e9), steps_of_two_trials(1e6)) << "one that was held up says little";
+  EXPECT_LT(steps_of_two_trials(1e9), 20'000);
 }
 
 // A pass of the draft model is worth it for two requests, and not for one while the other waits.
