@@ -32,19 +32,8 @@ __global__ void __launch_bounds__(kAttendThreads, (kAttendBlocks<Cells::kDim, kT
 
   const Lane at;
   const int warp = at.warp, g = at.g, t = at.t, mi = at.mi, mr = at.mr;
-  if (static_cast<int>(threadIdx.x) < plan.n_stages) {
-    ptx::barrier_init(&shared.ready[threadIdx.x], kAttendThreads);
-  }
-  ptx::launch_dependents();
-  // What is to be done is an input of the pass: no kernel writes it.
-  if (threadIdx.x == 0) shared.item_chunks = __ldcg(work.item_chunks);
   Loader<Cells, Shared> loader(work, plan, ring, shared);
-  loader.prefetch();
-  __syncthreads();
-  ptx::wait_dependencies();
-  loader.load_until(plan.n_stages, 0);
-  __syncthreads();
-
+  loader.begin();
   StagesInOrder stages(ring, shared.ready, Cells::kStageUnits, plan.n_stages);
   for (int ordinal = 0; loader.has(ordinal); ++ordinal) {
     const int buffer = ordinal % Shared::kUnitsAhead;

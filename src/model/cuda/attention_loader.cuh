@@ -71,6 +71,11 @@ class Loader {
         shared_(shared),
         ring_(ring),
         next_unit_(static_cast<int>(blockIdx.x)) {
+    const int thread = static_cast<int>(threadIdx.x);
+    if (thread < plan.n_stages) ptx::barrier_init(&shared.ready[thread], kAttendThreads);
+    ptx::launch_dependents();
+    // What is to be done is an input of the pass: no kernel writes it.
+    if (thread == 0) shared.item_chunks = __ldcg(work.item_chunks);
     // The first item is asked for before it is known whether there is one.
     fetch_item(min(item_of(next_unit_), max(work.most_items, 1) - 1));
     n_units_ = __ldcg(work.n_items) * work.shape.n_kv_heads * plan.n_shares;
@@ -78,11 +83,27 @@ class Loader {
     enter_next();
   }
 
+  // Loads as many stages as there is room for, once the kernel before this one has ended. Then a unit is
+  // there, if there is one.
+  __device__ __forceinline__ void begin() {
+    prefetch();
+    __syncthreads();
+    ptx::wait_dependencies();
+    load_until(plan_.n_stages, 0);
+    __syncthreads();
+  }
+
   // Whether the unit of this number (0, 1, ... within the block) exists; those before it do.
   __device__ __forceinline__ bool has(int ordinal) const {
     return ordinal < ordinal_ || (ordinal == ordinal_ && unit_ < n_units_);
   }
 
+  // Loads stages up to the n-th as far as there are any, while unit `ordinal` is being computed.
+  __device__ __forceinline__ void load_until(int n, int ordinal) {
+    while (issued_ < n && unit_ < n_units_ && ordinal_ - ordinal < Shared::kUnitsAhead) load_stage();
+  }
+
+ private:
   // Asks for the first keys and values. The cells of this pass may not be written yet, which L2 does not
   // mind.
   __device__ __forceinline__ void prefetch() const {
@@ -96,12 +117,6 @@ class Loader {
     }
   }
 
-  // Loads stages up to the n-th as far as there are any, while unit `ordinal` is being computed.
-  __device__ __forceinline__ void load_until(int n, int ordinal) {
-    while (issued_ < n && unit_ < n_units_ && ordinal_ - ordinal < Shared::kUnitsAhead) load_stage();
-  }
-
- private:
   __device__ __forceinline__ int first_query(int unit) const {
     return unit % plan_.n_shares * Shared::kQueries;
   }

@@ -91,18 +91,8 @@ __global__ void __launch_bounds__(kAttendThreads, 1)
   auto& shared = *reinterpret_cast<Shared*>(ring + plan.n_stages * Cells::kStageUnits);
 
   const Lane at;
-  if (static_cast<int>(threadIdx.x) < plan.n_stages) {
-    ptx::barrier_init(&shared.ready[threadIdx.x], kAttendThreads);
-  }
-  ptx::launch_dependents();
-  // What is to be done is an input of the pass: no kernel writes it.
-  if (threadIdx.x == 0) shared.item_chunks = __ldcg(work.item_chunks);
   Loader<Cells, Shared> loader(work, plan, ring, shared);
-  loader.prefetch();
-  __syncthreads();
-  ptx::wait_dependencies();
-  loader.load_until(plan.n_stages, 0);
-  __syncthreads();
+  loader.begin();
   StagesInOrder stages(ring, shared.ready, Cells::kStageUnits, plan.n_stages);
 
   const int first_query = at.warp * 16;
