@@ -74,7 +74,7 @@ class DrawnDrafts : public ::testing::Test {
  protected:
   DrawnDrafts() {
     const test::TempDir folder;
-    byte_model().write(folder.file("model.gguf"));
+    byte_model(3).write(folder.file("model.gguf"));  // of which both drafters draft often enough
     loaded_.emplace(
         load_model(folder.file("model.gguf"), {.name = "cpu", .n_threads = 1, .pin_threads = false}));
     executor_.emplace(loaded_->model, ExecutorOptions{.kv = {.n_cells = 2 * kSlots * kContext}});
