@@ -14,7 +14,7 @@ namespace forerun::cuda {
 void attend_f16(const AttentionWork& work, cudaStream_t stream);
 void attend_q8_0(const AttentionWork& work, cudaStream_t stream);
 
-// A kernel of attention, for blocks of kTiles tiles of queries, which needs so much shared memory beside
+// A kernel of attention, for blocks of n_tiles tiles of queries, which needs so much shared memory beside
 // its stages.
 struct AttendKernel {
   void (*kernel)(AttentionWork, AttendPlan);
