@@ -105,7 +105,7 @@ void PartPasses::prepare(const PassStage& stage) {
     // For rows of a text each, and of one text: a draft.
     for (const int n_of_text : {1, n_rows}) {
       const int tiles = gpu->attention_tiles(model_.config(), cache_.type(), n_of_text);
-      if (n_of_text > 1 && tiles == shape.attention_tiles) continue;
+      if (tiles == shape.attention_tiles) continue;
       shape.attention_tiles = tiles;
       graph_for(shape).prepare();
     }

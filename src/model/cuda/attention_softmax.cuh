@@ -39,7 +39,8 @@ struct Scores {
 };
 
 // How values join those before them: each is multiplied by one of the two. Where nothing joins, or
-// nothing was there, these are 0 and 1.
+// nothing was there, these are 0 and 1: caches hold nothing infinite (halves.cuh), so that 0 times a
+// value is 0.
 struct Joint {
   float before, now;
 
