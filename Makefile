@@ -55,8 +55,9 @@ models: setup
 test: setup
 	@scripts/setup.sh packages test
 	@scripts/check_format.sh
-	@scripts/build.sh $(preset) $(if $(filter release,$(preset)),optimised_tests,all)
-	@$(models) fetch smollm2 gemma3-270m
+	@$(models) fetch smollm2 gemma3-270m & fetched=$$!; \
+	  scripts/build.sh $(preset) $(if $(filter release,$(preset)),optimised_tests,all) || { kill $$fetched; exit 1; }; \
+	  wait $$fetched
 	@$(models) make --all
 	@scripts/test.sh $(folder)
 

@@ -60,6 +60,13 @@ endblock()
 
 include(cmake/amx.cmake)
 
+# What libllama does once for a model or a request, not for a token, is compiled faster, not slower to a user.
+get_target_property(_llama_sources llama SOURCES)
+list(FILTER _llama_sources EXCLUDE REGEX "models/|(llama-(batch|context|graph|kv-cache.*|memory.*|vocab)|unicode)\\.cpp$|\\.h$")
+list(TRANSFORM _llama_sources PREPEND "${FORERUN_LLAMA_CPP}/src/" REGEX "^[^/]")
+set_property(SOURCE ${_llama_sources} TARGET_DIRECTORY llama
+  APPEND PROPERTY COMPILE_OPTIONS $<$<CONFIG:Release>:-O1>)
+
 # Layers on other machines: a server that goes away must not end the process.
 foreach(file ggml-rpc transport)
   set_source_files_properties("${FORERUN_LLAMA_CPP}/ggml/src/ggml-rpc/${file}.cpp" TARGET_DIRECTORY ggml-rpc
