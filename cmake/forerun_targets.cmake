@@ -50,7 +50,7 @@ function(forerun_library name)
   add_library(forerun_${name} STATIC ${arg_SOURCES})
   target_link_libraries(forerun_${name} PUBLIC forerun_options ${arg_DEPENDS})
   set_target_properties(forerun_${name} PROPERTIES POSITION_INDEPENDENT_CODE ON)
-  if(FORERUN_SANITIZE AND name MATCHES "^(optimise|retrieval|sampling|store|verify)$")
+  if(FORERUN_SANITIZE AND name MATCHES "^(grammar|optimise|retrieval|sampling|store|verify)$")
     # Tests spend their time there. Optimising the rest would take longer than it saves.
     target_compile_options(forerun_${name} PRIVATE -O1)
   endif()
@@ -103,7 +103,7 @@ function(forerun_test name)
     # Ten callers of what was allocated tell where that was; thirty take a tenth of the time to find.
     set_tests_properties(${name} PROPERTIES LABELS ${arg_LABEL} TIMEOUT 1800
       ENVIRONMENT "ASAN_OPTIONS=malloc_context_size=10")
-    if(arg_LABEL MATCHES arithmetic)
+    if(arg_LABEL MATCHES arithmetic OR name MATCHES "^(optimise|retrieval|text|tune)_test$")
       set_tests_properties(${name} PROPERTIES COST 100)  # the longest: first
     endif()
   else()

@@ -44,7 +44,7 @@ class PlantedLayers : public ::testing::Test {
                                "To bake bread you need flour, water, salt and yeast. First"}) {
       prompts.push_back(vocabulary.tokenize(prompt));
     }
-    AnsweringOptions options{.generation = greedy_options(64)};
+    AnsweringOptions options{.generation = greedy_options(32)};
     options.generation.ignore_eos = true;
     objective_ = std::make_unique<ExpectedSpeed>(
         *executor_, kCosts, answer_prompts(*executor_, vocabulary, prompts, options));

@@ -59,4 +59,24 @@ class PlantedSubset {
   std::vector<double> kept_agreement_;
 };
 
+// How many items are as in `hidden`, smoothly.
+inline double likeness(const Subset& set, const Subset& hidden) {
+  double n = 0;
+  for (size_t i = 0; i < set.size(); ++i) n += set[i] == hidden[i] ? 1 : 0;
+  return std::pow(n / static_cast<double>(set.size()), 2);
+}
+
+// Bayesian steps small enough for tests.
+inline SubsetSearchOptions small(SubsetStrategy strategy) {
+  SubsetSearchOptions options = strategy == SubsetStrategy::kSwift    ? SubsetSearchOptions::swift()
+                                : strategy == SubsetStrategy::kSelfSd ? SubsetSearchOptions::self_sd()
+                                                                      : SubsetSearchOptions();
+  options.strategy = strategy;
+  options.good_score = 1e9;
+  options.bayesian.n_probes = 100;
+  options.bayesian.n_random_starts = 1;
+  options.bayesian.max_evaluations = 20;
+  return options;
+}
+
 }  // namespace forerun

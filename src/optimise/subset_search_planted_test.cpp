@@ -94,5 +94,33 @@ TEST(NeighbourSearch, FindsItemsToSwap) {
   }
 }
 
+// Which of 20 items to skip: the mean of several searches of 60 scores each.
+TEST(BayesianSearch, BeatsRandomSets) {
+  const auto reached = [](SubsetSearchOptions options, uint64_t seed) {
+    options.seed = seed;
+    SubsetSearch search({.n_items = 20, .n_skipped = 10}, options);
+    const Subset hidden = PlantedSubset(20, 10, 100 + seed).planted();
+    for (int i = 0; i < 60; ++i) search.tell(likeness(search.propose(), hidden));
+    return search.best()->score;
+  };
+  double by_chance = 0;
+  double raw = 0;
+  double rounded = 0;
+  double self_sd = 0;
+  for (uint64_t seed = 1; seed <= 5; ++seed) {
+    SubsetSearchOptions options = small(SubsetStrategy::kSwift);
+    options.bayesian.every = 0;
+    by_chance += reached(options, seed) / 5;
+    options.bayesian.every = 2;
+    raw += reached(options, seed) / 5;
+    options.bayesian.registered = RegisteredPoint::kRounded;
+    rounded += reached(options, seed) / 5;
+    self_sd += reached(small(SubsetStrategy::kSelfSd), seed) / 5;
+  }
+  EXPECT_GT(raw, by_chance + 0.05);
+  EXPECT_GT(rounded, by_chance + 0.05);
+  EXPECT_GT(self_sd, by_chance + 0.05);
+}
+
 }  // namespace
 }  // namespace forerun

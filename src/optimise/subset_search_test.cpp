@@ -3,7 +3,6 @@
 #include <forerun/error.h>
 #include <gtest/gtest.h>
 
-#include <cmath>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -14,31 +13,11 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Bayesian steps small enough for tests.
-SubsetSearchOptions small(SubsetStrategy strategy) {
-  SubsetSearchOptions options = strategy == SubsetStrategy::kSwift    ? SubsetSearchOptions::swift()
-                                : strategy == SubsetStrategy::kSelfSd ? SubsetSearchOptions::self_sd()
-                                                                      : SubsetSearchOptions();
-  options.strategy = strategy;
-  options.good_score = 1e9;
-  options.bayesian.n_probes = 100;
-  options.bayesian.n_random_starts = 1;
-  options.bayesian.max_evaluations = 20;
-  return options;
-}
-
 constexpr SubsetStrategy kStrategies[] = {SubsetStrategy::kSwift, SubsetStrategy::kNeighbour,
                                           SubsetStrategy::kBayesian, SubsetStrategy::kSelfSd};
 // Those whose sets may be of one size only.
 bool has_size(SubsetStrategy strategy) {
   return strategy == SubsetStrategy::kSwift || strategy == SubsetStrategy::kNeighbour;
-}
-
-// How many items are as in `hidden`, smoothly.
-double likeness(const Subset& set, const Subset& hidden) {
-  double n = 0;
-  for (size_t i = 0; i < set.size(); ++i) n += set[i] == hidden[i] ? 1 : 0;
-  return std::pow(n / static_cast<double>(set.size()), 2);
 }
 
 Subset hidden_set(int n_items, int n_skipped, uint64_t seed) {
@@ -82,34 +61,6 @@ TEST(SubsetSearch, ResizingKeepsProtectedItems) {
     }
     EXPECT_EQ(n_skipped(search.best()->set), 28) << to_string(strategy);
   }
-}
-
-// Which of 20 items to skip: the mean of several searches of 60 scores each.
-TEST(SubsetSearch, TheGaussianProcessBeatsRandomSets) {
-  const auto reached = [](SubsetSearchOptions options, uint64_t seed) {
-    options.seed = seed;
-    SubsetSearch search({.n_items = 20, .n_skipped = 10}, options);
-    const Subset hidden = hidden_set(20, 10, 100 + seed);
-    for (int i = 0; i < 60; ++i) search.tell(likeness(search.propose(), hidden));
-    return search.best()->score;
-  };
-  double by_chance = 0;
-  double raw = 0;
-  double rounded = 0;
-  double self_sd = 0;
-  for (uint64_t seed = 1; seed <= 5; ++seed) {
-    SubsetSearchOptions options = small(SubsetStrategy::kSwift);
-    options.bayesian.every = 0;
-    by_chance += reached(options, seed) / 5;
-    options.bayesian.every = 2;
-    raw += reached(options, seed) / 5;
-    options.bayesian.registered = RegisteredPoint::kRounded;
-    rounded += reached(options, seed) / 5;
-    self_sd += reached(small(SubsetStrategy::kSelfSd), seed) / 5;
-  }
-  EXPECT_GT(raw, by_chance + 0.05);
-  EXPECT_GT(rounded, by_chance + 0.05);
-  EXPECT_GT(self_sd, by_chance + 0.05);
 }
 
 TEST(SubsetSearch, GivenSetsComeFirst) {

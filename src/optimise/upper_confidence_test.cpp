@@ -90,7 +90,7 @@ TEST(UpperConfidence, FindsTheMaximumOfAFineGrid) {
     for (const int n_dimensions : {1, 2}) {
       const GaussianProcess process = some_process(n_dimensions, 12, seed);
       double on_grid = -1e300;
-      const int n_steps = n_dimensions == 1 ? 10'000 : 300;
+      const int n_steps = n_dimensions == 1 ? 10'000 : 100;
       for (int i = 0; i <= n_steps; ++i) {
         for (int j = 0; j <= (n_dimensions == 1 ? 0 : n_steps); ++j) {
           const Point all = {double(i) / n_steps, double(j) / n_steps};

@@ -12,6 +12,7 @@
 
 #include "sampling/sampler.h"
 #include "support/plain_sampling.h"
+#include "support/thorough.h"
 
 namespace forerun {
 namespace {
@@ -58,7 +59,7 @@ std::vector<std::vector<double>> test_distributions() {
 }
 
 TEST(Draw, HasTheRightProbabilitiesAcrossPositionsAndAcrossSeeds) {
-  constexpr int kDraws = 40'000;
+  constexpr int kDraws = test::thorough(40'000, 5'000);
   for (const auto& p : test_distributions()) {
     const Distribution d = make_distribution(p);
     std::vector<int> by_position(p.size());
@@ -76,7 +77,7 @@ TEST(Draw, HasTheRightProbabilitiesAcrossPositionsAndAcrossSeeds) {
 
 // Successive draws are independent: the pairs have the product's probabilities.
 TEST(Draw, NeighbouringPositionsAndSeedsAreIndependent) {
-  constexpr int kDraws = 100'000;
+  constexpr int kDraws = test::thorough(100'000, 20'000);
   const std::vector<double> p = {0.1, 0.2, 0.3, 0.4};
   const Distribution d = make_distribution(p);
   std::vector<double> product;
@@ -112,7 +113,7 @@ TEST(Draw, SampleFollowsTheTruncatedDistribution) {
   std::vector<double> p;
   for (float logprob : d.logprobs) p.push_back(std::exp(static_cast<double>(logprob)));
   std::vector<int> counts(p.size());
-  for (int i = 0; i < 50'000; ++i) {
+  for (int i = 0; i < test::thorough(50'000, 5'000); ++i) {
     const TokenId token = sampler.sample(logits, {}, Position{i}, scratch);
     const auto it = std::find(d.tokens.begin(), d.tokens.end(), token);
     ASSERT_NE(it, d.tokens.end());

@@ -142,7 +142,7 @@ class Build(Store):
         self.verify()
 
     def test_interrupted_it_keeps_what_it_has(self):
-        for i in range(400):
+        for i in range(150):
             self.write(f"texts/{i}.txt", sentences(i, 400))
         arguments = ["datastore", "build", self.store, self.folder / "texts", "-t", "1", *VOCABULARY]
         process = subprocess.Popen([PROGRAM, *map(str, arguments)], stderr=subprocess.PIPE, stdout=subprocess.PIPE)
@@ -155,7 +155,7 @@ class Build(Store):
             self.assertIn(b"goes on from here", errors)
         self.verify()
         self.succeed(*arguments)
-        self.assertEqual(self.info()["documents"], 400)
+        self.assertEqual(self.info()["documents"], 150)
 
     def test_nothing_to_build_from(self):
         for name, contents in (("none/.hidden", "x"), ("binary/a.bin", b"\0\1"), ("empty/a.txt", "")):
@@ -333,7 +333,7 @@ class Faults(Store):
         self.assertGreater(self.build(more)["tokens"], 0)
 
     def test_two_writers(self):
-        for i in range(300):
+        for i in range(120):
             self.write(f"texts/{i}.txt", sentences(i, 300))
         arguments = ["datastore", "build", self.store, self.folder / "texts", "-t", "1", *VOCABULARY]
         process = subprocess.Popen([PROGRAM, *map(str, arguments)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)

@@ -333,7 +333,7 @@ class OtherServersTest(unittest.TestCase):
 
     def test_those_past_the_queue_are_sent_away(self):
         with Server("-m", SMOLLM2, "-c", 1024, "--parallel", 1, "--max-waiting", 2) as server:
-            request = {"prompt": PROMPT, "ignore_eos": True, "n_predict": 300}
+            request = {"prompt": PROMPT, "ignore_eos": True, "n_predict": 100}
             results: list = []
             threads = [
                 threading.Thread(target=lambda: results.append(server.ask("POST", "/completion", request)))

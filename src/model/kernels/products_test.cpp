@@ -14,6 +14,7 @@
 #include "core/test_numbers.h"
 #include "model/kernels/activation_fixtures.h"
 #include "model/kernels/kernels.h"
+#include "support/thorough.h"
 
 namespace forerun {
 namespace {
@@ -452,7 +453,8 @@ TEST(Products, HaveTheBitsOfTheDefinitionForManyNumbersOfRows) {
       const Outputs expected = expected_outputs(matrix, x);
       for_each_set([&](const KernelSet& kernels) {
         const Packed packed(kernels, matrix);
-        for (const int n_rows : {16, 17, 24, 25, 31, 32, 33, 40, 41, 48, 55, 63, 64, 65, 70}) {
+        for (const int n_rows : test::thorough<std::vector<int>>(
+                 {16, 17, 24, 25, 31, 32, 33, 40, 41, 48, 55, 63, 64, 65, 70}, {16, 25, 33, 65, 70})) {
           SCOPED_TRACE(std::to_string(n_rows) + " rows");
           const int first = (kRows - n_rows) / 2;
           const Outputs y = packed.multiply(x, first, n_rows);
@@ -490,7 +492,7 @@ TEST(Products, HaveTheBitsOfTheDefinitionForAnyNumberOfLongRows) {
     const Outputs expected = expected_outputs(matrix, x);
     for_each_set([&](const KernelSet& kernels) {
       const Packed packed(kernels, matrix);
-      for (int n_rows = 1; n_rows <= kRows; ++n_rows) {
+      for (int n_rows = 1; n_rows <= kRows; n_rows += test::thorough(1, 4)) {
         SCOPED_TRACE(n_rows);
         const Outputs y = packed.multiply(x, 0, n_rows);
         ASSERT_EQ(y.size(), static_cast<size_t>(n_rows * kOutputs));
