@@ -60,12 +60,14 @@ endblock()
 
 include(cmake/amx.cmake)
 
-# What libllama does once for a model or a request, not for a token, is compiled faster, not slower to a user.
+# What libllama does once for a model, a request or a graph, not for a token, is compiled faster, not slower
+# to a user.
+target_compile_options(llama PRIVATE $<$<CONFIG:Release>:-O1>)
 get_target_property(_llama_sources llama SOURCES)
-list(FILTER _llama_sources EXCLUDE REGEX "models/|(llama-(batch|context|graph|kv-cache.*|memory.*|vocab)|unicode)\\.cpp$|\\.h$")
-list(TRANSFORM _llama_sources PREPEND "${FORERUN_LLAMA_CPP}/src/" REGEX "^[^/]")
+list(FILTER _llama_sources INCLUDE REGEX "^(llama-(batch|context|kv-cache.*|memory.*|vocab)|unicode)\\.cpp$")
+list(TRANSFORM _llama_sources PREPEND "${FORERUN_LLAMA_CPP}/src/")
 set_property(SOURCE ${_llama_sources} TARGET_DIRECTORY llama
-  APPEND PROPERTY COMPILE_OPTIONS $<$<CONFIG:Release>:-O1>)
+  APPEND PROPERTY COMPILE_OPTIONS $<$<CONFIG:Release>:-O3>)
 
 # Layers on other machines: a server that goes away must not end the process.
 foreach(file ggml-rpc transport)

@@ -164,7 +164,7 @@ class Interleaving {
 TEST(Interleaving, EqualsRecomputationFromScratch) {
   int n_full = 0;
   int n_checked = 0;
-  for (const char* name : {"tiny-llama", "tiny-gemma3-pattern"}) {
+  for (const char* name : {"tiny-llama", "tiny-gemma4-e"}) {
     SCOPED_TRACE(name);
     const F32Copy copy(name, /*n_cells=*/256);
     PathOracle oracle(copy.model);

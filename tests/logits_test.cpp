@@ -94,8 +94,8 @@ TEST(Logits, AreAsNearToExactArithmeticAsLibllamas) {
 
 // Passes of 512 rows see cells of earlier ones, and rows see many chunks.
 TEST(Logits, LongText) {
-  for (const std::string name :
-       {"tiny-llama", "tiny-qwen2", "tiny-qwen3", "tiny-llama-yarn", "tiny-gemma3", "tiny-gpt-oss"}) {
+  for (const std::string name : {"tiny-llama", "tiny-qwen2", "tiny-qwen3", "tiny-llama-yarn",
+                                 "tiny-gemma3", "tiny-gemma4-e", "tiny-gpt-oss"}) {
     expect_tiny_close(name, 700, 4);
   }
 }

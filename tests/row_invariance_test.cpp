@@ -66,6 +66,35 @@ TEST(RowInvariance, TinyModelsOfEveryTypeAndArchitecture) {
   for (const std::string& name : tiny_model_names()) expect_same_rows(name, {every, {5}});
 }
 
+// Layers that leave no cells are computed for the rows of which something is wanted.
+TEST(RowInvariance, WhatIsWantedOfOtherRowsMakesNoDifference) {
+  for (const char* name : {"tiny-gemma4-e", "tiny-gemma3-pattern"}) {
+    const auto model = load_model(model_file(name), 2);
+    const auto executor = make_executor(model);
+    const auto tokens = random_tokens(*model, 2 * kPrompt, 23);
+    const Rows all = read_by(*executor, tokens, tokens.size());
+    const SequenceId sequence = executor->cells().create();
+    // The first half without a result, the second with those of some rows.
+    for (const size_t first : {size_t{0}, kPrompt}) {
+      Pass pass;
+      std::vector<NodeId> path;
+      for (size_t i = first; i < first + kPrompt; ++i) {
+        const auto parent = path.empty() ? std::nullopt : std::optional(path.back());
+        path.push_back(executor->cells().extend(sequence, parent).value());
+        const bool wanted = first > 0 && i % 9 == 1;
+        pass.rows.push_back(
+            {.sequence = sequence, .node = path.back(), .token = tokens[i], .logits = wanted});
+      }
+      const PassResult& result = executor->forward(pass);
+      for (size_t i = 0; i < kPrompt; ++i) {
+        if (!pass.rows[i].logits) continue;
+        EXPECT_EQ(max_difference(result.logits(i), all[i]), 0.0) << name << ", row " << i;
+      }
+      executor->cells().commit(sequence, path);
+    }
+  }
+}
+
 TEST(RowInvariance, OnAGpu) {
   if (load_model_on_gpu(model_file("tiny-llama-f16")) == nullptr)
     GTEST_SKIP() << "no GPU for our kernels here";
@@ -88,8 +117,8 @@ TEST(RowInvariance, OnAGpu) {
 
 // Threads beyond the machine's cores wait for each other at every node, so few passes.
 TEST(RowInvariance, MoreThreads) {
-  for (const char* name : {"tiny-llama-q4_k", "tiny-qwen2", "tiny-gemma3-pattern", "tiny-mixtral-q4_k",
-                           "tiny-gpt-oss-mxfp4"}) {
+  for (const char* name : {"tiny-llama-q4_k", "tiny-qwen2", "tiny-gemma3-pattern", "tiny-gemma4-e",
+                           "tiny-gemma4-moe", "tiny-mixtral-q4_k", "tiny-gpt-oss-mxfp4"}) {
     expect_same_rows(name, {{16}, {1, 16}, {7}, {16}});
   }
 }

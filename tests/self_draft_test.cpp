@@ -51,8 +51,8 @@ Request request_for(const Engine& engine, float temperature, uint64_t seed) {
 }
 
 TEST(SelfDraft, TheWholeModelAgreesWithItself) {
-  for (const char* model :
-       {"tiny-llama", "tiny-gemma3", "tiny-qwen3", "tiny-qwen3moe", "tiny-gpt-oss", "smollm2"}) {
+  for (const char* model : {"tiny-llama", "tiny-gemma3", "tiny-gemma4-e", "tiny-qwen3", "tiny-qwen3moe",
+                            "tiny-gpt-oss", "smollm2"}) {
     Engine engine = make_engine(model);
     const SpeculationId drafting = whole_model(engine, "match");
     for (const float temperature : {0.0f, 1.0f}) {

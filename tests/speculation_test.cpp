@@ -163,6 +163,7 @@ TEST(Speculation, EveryMethodGivesTheSameText) {
 
 TEST(Speculation, EveryMethodGivesTheSameTextWithWindows) {
   every_method_gives_the_same_text("tiny-gemma3", "tiny-gemma3-global", 60, false);
+  every_method_gives_the_same_text("tiny-gemma4-e", "tiny-gemma4-moe", 40, false);
 }
 
 // Half of this model's blocks do next to nothing, so whoever leaves out layers has drafts to verify.

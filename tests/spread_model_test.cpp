@@ -202,7 +202,8 @@ TEST(SpreadModel, DenseModelsHaveTheSameBits) {
 }
 
 TEST(SpreadModel, ModelsWithWindowsHaveTheSameBits) {
-  for (const char* name : {"tiny-gemma2", "tiny-gemma3-pattern", "tiny-olmo3", "tiny-exaone4-windows"})
+  for (const char* name :
+       {"tiny-gemma2", "tiny-gemma4", "tiny-gemma3-pattern", "tiny-olmo3", "tiny-exaone4-windows"})
     expect_same_bits(name);
 }
 
@@ -211,8 +212,9 @@ TEST(SpreadModel, ModelsWithParallelBlocksHaveTheSameBits) {
 }
 
 TEST(SpreadModel, MixturesHaveTheSameBits) {
-  for (const char* name : {"tiny-mixtral-q4_0", "tiny-qwen2moe", "tiny-qwen3moe", "tiny-granitemoe",
-                           "tiny-ernie-moe", "tiny-glm4moe", "tiny-gpt-oss", "tiny-gpt-oss-mxfp4"}) {
+  for (const char* name :
+       {"tiny-mixtral-q4_0", "tiny-qwen2moe", "tiny-gemma4-moe", "tiny-qwen3moe", "tiny-granitemoe",
+        "tiny-ernie-moe", "tiny-glm4moe", "tiny-gpt-oss", "tiny-gpt-oss-mxfp4"}) {
     expect_same_bits(name);
   }
 }

@@ -108,14 +108,15 @@ int64_t n_allocations_of_steps(const std::string& name, const std::shared_ptr<co
 }
 
 TEST(SteadyDecode, BuildsNoGraphAndAllocatesNothing) {
-  for (const char* name : {"tiny-llama", "tiny-llama-q4_k", "tiny-qwen2", "tiny-qwen3", "tiny-gemma3"}) {
+  for (const char* name :
+       {"tiny-llama", "tiny-llama-q4_k", "tiny-qwen2", "tiny-qwen3", "tiny-gemma3", "tiny-gemma4-e"}) {
     EXPECT_LE(n_allocations_of_steps(name, load_model(model_file(name))), kAllocationsOfGgml * kSteps)
         << name;
   }
 }
 
 TEST(SteadyDecode, PartsOfAModelAllocateNoMoreThanAWhole) {
-  for (const char* name : {"tiny-gemma3", "tiny-qwen3moe"}) {
+  for (const char* name : {"tiny-gemma3", "tiny-gemma4", "tiny-qwen3moe"}) {
     const auto whole = load_model(model_file(name));
     const int64_t most = n_allocations_of_steps(name, whole);
     for (const Placement& placement : some_placements(whole->config())) {

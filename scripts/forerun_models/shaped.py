@@ -69,6 +69,9 @@ class Shape:
     eps: float = 1e-5
     n_experts: int = 0  # each of them with n_ff
     n_used: int = 0
+    per_layer: int = 0  # Gemma 4's small models: numbers of each token that a layer has for itself,
+    n_sharing: int = 0  # layers at the end without keys and values, with MLPs twice as wide,
+    window_head_size: int = 0  # and heads of four layers of five
 
 
 SHAPES = {
@@ -81,6 +84,9 @@ SHAPES = {
     "phi4-1.5b": Shape("Phi 4 mini, 9 layers", "phi3", 9, 3072, 8192, 24, 8, 128, 200064, 131072, 10000.0, is_fused=True),
     "gemma2-1.5b": Shape("Gemma 2 2B, 12 layers", "gemma2", 12, 2304, 9216, 8, 4, 256, 256000, 8192, 10000.0, eps=1e-6),
     "qwen3-1.5b": Shape("Qwen3 1.7B, 24 layers", "qwen3", 24, 2048, 6144, 16, 8, 128, 151936, 40960, 1e6, eps=1e-6),
+    "gemma4-e2b": Shape(
+        "Gemma 4 E2B", "gemma4", 35, 1536, 6144, 8, 1, 512, 262144, 131072, 1e6, eps=1e-6, per_layer=256, n_sharing=20, window_head_size=256,
+    ),
     "smollm2-135m": Shape("SmolLM2 135M", "llama", 30, 576, 1536, 9, 3, 64, 49152, 8192, 100000.0),
 }
 
@@ -163,7 +169,7 @@ def _write_keys(writer: gguf.GGUFWriter, spec: ShapedSpec) -> None:
     writer.add_context_length(shape.n_ctx)
     writer.add_embedding_length(shape.width)
     writer.add_block_count(shape.n_layer)
-    writer.add_feed_forward_length(shape.n_ff)
+    writer.add_feed_forward_length(shape.n_ff if not shape.n_sharing else [_n_ff(shape, i) for i in range(shape.n_layer)])
     writer.add_head_count(shape.n_head)
     writer.add_head_count_kv(shape.n_head_kv)
     writer.add_key_length(shape.head_size)
@@ -176,11 +182,28 @@ def _write_keys(writer: gguf.GGUFWriter, spec: ShapedSpec) -> None:
         writer.add_sliding_window(4096)
         writer.add_attn_logit_softcapping(50.0)
         writer.add_final_logit_softcapping(30.0)
+    if shape.arch == "gemma4":
+        for key in ("attention.key_length_swa", "attention.value_length_swa", "rope.dimension_count_swa"):
+            writer.add_uint32(f"gemma4.{key}", shape.window_head_size)
+        writer.add_float32("gemma4.rope.freq_base_swa", 10000.0)
+        writer.add_sliding_window(512)
+        writer.add_array("gemma4.attention.sliding_window_pattern", [_is_windowed(shape, i) for i in range(shape.n_layer)])
+        writer.add_uint32("gemma4.attention.shared_kv_layers", shape.n_sharing)
+        writer.add_uint32("gemma4.embedding_length_per_layer_input", shape.per_layer)
+        writer.add_final_logit_softcapping(30.0)
     if shape.n_experts:
         writer.add_expert_count(shape.n_experts)
         writer.add_expert_used_count(shape.n_used)
         writer.add_expert_feed_forward_length(shape.n_ff)
     _vocabulary(shape.n_vocab).write(writer)
+
+
+def _is_windowed(shape: Shape, layer: int) -> bool:
+    return shape.window_head_size > 0 and layer % 5 != 4
+
+
+def _n_ff(shape: Shape, layer: int) -> int:
+    return shape.n_ff * 2 if layer >= shape.n_layer - shape.n_sharing else shape.n_ff
 
 
 def _vocabulary(n_tokens: int) -> vocabulary.Vocabulary:
@@ -197,7 +220,7 @@ def _tensors(spec: ShapedSpec) -> list[_Tensor]:
     shape = spec.shape
     main = Type[spec.weight_type.upper()]
     head = Type.Q6_K if main in _UNDER_SIX_BITS else main
-    d, q, kv = shape.width, shape.n_head * shape.head_size, shape.n_head_kv * shape.head_size
+    d = shape.width
 
     def matrix(name: str, n_rows: int, row: int, type_: Type = main) -> _Tensor:
         if row % gguf.GGML_QUANT_SIZES[type_][0] != 0:
@@ -212,26 +235,38 @@ def _tensors(spec: ShapedSpec) -> list[_Tensor]:
         return _Tensor(name, (n,), Type.F32, spread)
 
     result = [matrix("token_embd", shape.n_vocab, d, head if shape.tied else main)]
+    if shape.per_layer:
+        n = shape.per_layer * shape.n_layer
+        result += [matrix("per_layer_token_embd", shape.n_vocab, n), matrix("per_layer_model_proj", n, d), vector("per_layer_proj_norm.weight", shape.per_layer)]
+    if shape.arch == "gemma4":
+        result.append(vector("rope_freqs.weight", shape.head_size // 2))
     for i in range(shape.n_layer):
         layer = f"blk.{i}"
         result.append(vector(f"{layer}.attn_norm.weight", d))
+        head_size = shape.window_head_size if _is_windowed(shape, i) else shape.head_size
+        q, kv, n_ff = shape.n_head * head_size, shape.n_head_kv * head_size, _n_ff(shape, i)
         queries = [("attn_qkv", q + 2 * kv)] if shape.is_fused else [("attn_q", q), ("attn_k", kv), ("attn_v", kv)]
+        if shape.n_sharing and i >= shape.n_layer - shape.n_sharing:
+            queries = queries[:1]
         for name, n in queries:
             result.append(matrix(f"{layer}.{name}", n, d))
             if shape.qkv_bias:
                 result.append(vector(f"{layer}.{name}.bias", n, _BIAS_SPREAD))
-        if shape.arch in ("qwen3", "qwen3moe"):
-            result += [vector(f"{layer}.attn_{x}_norm.weight", shape.head_size) for x in ("q", "k")]
+        if shape.arch in ("qwen3", "qwen3moe", "gemma4"):
+            result += [vector(f"{layer}.attn_{x}_norm.weight", head_size) for x in ("q", "k")]
         result.append(matrix(f"{layer}.attn_output", d, q))
         result.append(vector(f"{layer}.ffn_norm.weight", d))
         ending, mlp = ("_exps", stack) if shape.n_experts else ("", matrix)
         if shape.n_experts:
             result.append(matrix(f"{layer}.ffn_gate_inp", shape.n_experts, d, Type.F32))
         ups = ["ffn_up"] if shape.is_fused else ["ffn_gate", "ffn_up"]
-        result += [mlp(f"{layer}.{name}{ending}", shape.n_ff * 2 // len(ups), d) for name in ups]
-        result.append(mlp(f"{layer}.ffn_down{ending}", d, shape.n_ff))
-        if shape.arch == "gemma2":
+        result += [mlp(f"{layer}.{name}{ending}", n_ff * 2 // len(ups), d) for name in ups]
+        result.append(mlp(f"{layer}.ffn_down{ending}", d, n_ff))
+        if shape.arch in ("gemma2", "gemma4"):
             result += [vector(f"{layer}.post_{x}_norm.weight", d) for x in ("attention", "ffw")]
+        if shape.per_layer:
+            result += [matrix(f"{layer}.inp_gate", shape.per_layer, d), matrix(f"{layer}.proj", d, shape.per_layer)]
+            result += [vector(f"{layer}.post_norm.weight", d), vector(f"{layer}.layer_output_scale.weight", 1)]
     result.append(vector("output_norm.weight", d))
     if not shape.tied:
         result.append(matrix("output", shape.n_vocab, d, head))

@@ -10,21 +10,22 @@ Each tensor's numbers depend on the seed and its name only.
 
 import math
 import zlib
+from dataclasses import replace
 from pathlib import Path
 
 import gguf
 import numpy as np
 
 from . import vocabulary, vocabulary_kinds
-from .tiny_specs import Experts, TinySpec
+from .tiny_specs import Experts, Gemma4, TinySpec
 
 CONTEXT = 1024
 LOGIT_SPREAD = 2.5  # standard deviation of the logits
 
 # What architectures have.
-_HEAD_NORMS = ("qwen3", "qwen3moe", "qwen3vl", "gemma3", "olmo2", "olmoe", "exaone4", "hunyuan-dense", "maincoder")
+_HEAD_NORMS = ("qwen3", "qwen3moe", "qwen3vl", "gemma3", "gemma4", "olmo2", "olmoe", "exaone4", "hunyuan-dense", "maincoder")
 _ONLY_POST_NORMS = ("olmo2", "exaone4")
-_POST_NORMS = ("gemma2", "gemma3", "glm4", *_ONLY_POST_NORMS)
+_POST_NORMS = ("gemma2", "gemma3", "gemma4", "glm4", *_ONLY_POST_NORMS)
 _PARALLEL_BLOCKS = ("command-r", "cohere2")
 _NORMS_OF_MEANS = ("starcoder2", "codeshell", "jais2", "nemotron", "stablelm", "orion", "olmo", *_PARALLEL_BLOCKS)
 _NO_GATES = ("starcoder2", "codeshell", "jais2", "nemotron", "arcee")
@@ -70,9 +71,9 @@ def _write_keys(writer: gguf.GGUFWriter, spec: TinySpec) -> None:
     writer.add_context_length(CONTEXT)
     writer.add_embedding_length(spec.width)
     writer.add_block_count(spec.n_layer)
-    writer.add_feed_forward_length(spec.n_ff)
+    writer.add_feed_forward_length(spec.n_ff if not spec.gemma4 else [_of_layer(spec, i).n_ff for i in range(spec.n_layer)])
     writer.add_head_count(spec.n_head)
-    writer.add_head_count_kv(spec.n_head_kv)
+    writer.add_head_count_kv(spec.n_head_kv if not spec.gemma4 else [_of_layer(spec, i).n_head_kv for i in range(spec.n_layer)])
     writer.add_key_length(spec.head_size)
     writer.add_value_length(spec.head_size)
     if spec.arch in _NORMS_OF_MEANS:
@@ -106,8 +107,28 @@ def _write_keys(writer: gguf.GGUFWriter, spec: TinySpec) -> None:
         writer.add_float32(f"{spec.arch}.attention.temperature_scale", spec.temperature)
     if spec.experts:
         _write_experts(writer, spec, spec.experts)
+    if spec.gemma4:
+        _write_gemma4(writer, spec, spec.gemma4)
     _write_rope(writer, spec)
     _vocabulary(spec).write(writer)
+
+
+def _write_gemma4(writer: gguf.GGUFWriter, spec: TinySpec, kinds: Gemma4) -> None:
+    for key in ("attention.key_length_swa", "attention.value_length_swa", "rope.dimension_count_swa"):
+        writer.add_uint32(f"{spec.arch}.{key}", kinds.window_head_size)
+    writer.add_rope_dimension_count(spec.head_size)
+    writer.add_uint32(f"{spec.arch}.attention.shared_kv_layers", kinds.n_sharing)
+    writer.add_uint32(f"{spec.arch}.embedding_length_per_layer_input", kinds.per_layer)
+
+
+def _of_layer(spec: TinySpec, layer: int) -> TinySpec:
+    """The sizes that a layer has."""
+    kinds = spec.gemma4
+    if not kinds:
+        return spec
+    if spec.window_pattern[layer]:
+        spec = replace(spec, n_head_kv=kinds.window_head_kv, head_size=kinds.window_head_size)
+    return replace(spec, n_ff=2 * spec.n_ff) if layer >= spec.n_layer - kinds.n_sharing else spec
 
 
 def _write_experts(writer: gguf.GGUFWriter, spec: TinySpec, experts: Experts) -> None:
@@ -154,7 +175,7 @@ def _write_rope(writer: gguf.GGUFWriter, spec: TinySpec) -> None:
 def _tensors(spec: TinySpec):
     """Yields (name, float32 array); a matrix is (rows, row length), as gguf wants it."""
     n_vocab = len(_vocabulary(spec).texts)
-    d, q_size, kv_size = spec.width, spec.n_head * spec.head_size, spec.n_head_kv * spec.head_size
+    d = spec.width
     last_norm = 4.0 if spec.arch.startswith("gemma") else 1.0
     head_gain = LOGIT_SPREAD / last_norm
     draw = Drawer(spec.seed, spec.arch)
@@ -162,8 +183,13 @@ def _tensors(spec: TinySpec):
     yield draw.matrix("token_embd.weight", n_vocab, d, head_gain)
     if spec.rope.llama3_factors:
         yield "rope_freqs.weight", _llama3_factors(spec)
+    if spec.gemma4:
+        yield from _gemma4_tables(draw, spec, n_vocab)
+    of_model = spec
     for i in range(spec.n_layer):
         layer = f"blk.{i}"
+        spec = _of_layer(of_model, i)
+        q_size, kv_size = spec.n_head * spec.head_size, spec.n_head_kv * spec.head_size
         if spec.arch not in _ONLY_POST_NORMS:
             yield from _norm(draw, spec, f"{layer}.attn_norm")
         q = draw.matrix(f"{layer}.attn_q.weight", q_size, d, 1.5)
@@ -172,6 +198,10 @@ def _tensors(spec: TinySpec):
         biases = [draw.bias(f"{layer}.attn_{x}.bias", n) for x, n in [("q", q_size), ("k", kv_size), ("v", kv_size)]]
         if spec.fused_qkv:
             yield f"{layer}.attn_qkv.weight", np.concatenate([q[1], k[1], v[1]])
+        elif spec.gemma4 and i >= spec.n_layer - spec.gemma4.n_sharing:
+            yield q
+        elif spec.gemma4 and spec.gemma4.reuses_keys and not spec.window_pattern[i]:
+            yield from (q, k)
         else:
             yield from (q, k, v)
         if spec.qkv_bias and spec.fused_qkv and not spec.separate_biases:
@@ -185,24 +215,62 @@ def _tensors(spec: TinySpec):
             yield draw.sinks(f"{layer}.attn_sinks.weight", spec.n_head)
         if spec.arch in _HEAD_NORMS:
             of_all = spec.arch in ("olmo2", "olmoe")
-            yield draw.norm(f"{layer}.attn_q_norm.weight", q_size if of_all else spec.head_size)
-            yield draw.norm(f"{layer}.attn_k_norm.weight", kv_size if of_all else spec.head_size)
+            # Nothing else keeps Gemma 4's scores small.
+            mean = 1.25 / spec.head_size**0.25 if spec.gemma4 else 1.0
+            yield draw.norm(f"{layer}.attn_q_norm.weight", q_size if of_all else spec.head_size, mean)
+            yield draw.norm(f"{layer}.attn_k_norm.weight", kv_size if of_all else spec.head_size, mean)
         if spec.arch in _POST_NORMS:
             yield from _norm(draw, spec, f"{layer}.post_attention_norm")
         if spec.arch not in (*_ONLY_POST_NORMS, *_PARALLEL_BLOCKS):
             mlp_norm = "post_attention_norm" if spec.arch in ("seed_oss", "glm4moe", "gpt-oss") else "ffn_norm"
             yield from _norm(draw, spec, f"{layer}.{mlp_norm}")
-        if spec.experts and i >= spec.experts.n_dense_layers:
+        if spec.gemma4 and spec.experts:
+            yield from _gemma4_experts(draw, spec, layer)
+        elif spec.experts and i >= spec.experts.n_dense_layers:
             yield from _experts(draw, layer, d, spec.experts)
-        else:
+        if not spec.experts or spec.gemma4 or i < spec.experts.n_dense_layers:
             yield from _mlp(draw, spec, layer)
         if spec.arch in _POST_NORMS:
             yield from _norm(draw, spec, f"{layer}.post_ffw_norm")
+        if spec.gemma4:
+            yield from _gemma4_end(draw, spec, layer)
+    spec = of_model
     yield from _norm(draw, spec, "output_norm", last_norm)
     if not spec.tied:
         yield draw.matrix("output.weight", n_vocab, d, head_gain)
     if spec.head_bias:
         yield draw.bias("output.bias", n_vocab)
+
+
+def _gemma4_tables(draw: "Drawer", spec: TinySpec, n_vocab: int):
+    # Half of the pairs of a head do not rotate.
+    pairs = spec.head_size // 2
+    yield "rope_freqs.weight", np.array([1.0] * (pairs // 2) + [1e30] * (pairs - pairs // 2), dtype=np.float32)
+    if n := spec.gemma4.per_layer:
+        yield draw.matrix("per_layer_token_embd.weight", n_vocab, n * spec.n_layer, math.sqrt(spec.n_layer))
+        yield draw.matrix("per_layer_model_proj.weight", n * spec.n_layer, spec.width)
+        yield draw.norm("per_layer_proj_norm.weight", n)
+
+
+def _gemma4_experts(draw: "Drawer", spec: TinySpec, layer: str):
+    """Gates and ups in one matrix, norms and scales of their own."""
+    tensors = dict(_experts(draw, layer, spec.width, spec.experts))
+    halves = [tensors.pop(f"{layer}.ffn_{half}_exps.weight") for half in ("gate", "up")]
+    yield from tensors.items()
+    yield f"{layer}.ffn_gate_up_exps.weight", np.concatenate(halves, axis=1)
+    yield draw.norm(f"{layer}.ffn_down_exps.scale", spec.experts.n_all)
+    # What the router reads is divided by the root of its width.
+    yield draw.norm(f"{layer}.ffn_gate_inp.scale", spec.width, math.sqrt(spec.width))
+    for norm in ("pre_ffw_norm_2", "post_ffw_norm_1", "post_ffw_norm_2"):
+        yield from _norm(draw, spec, f"{layer}.{norm}")
+
+
+def _gemma4_end(draw: "Drawer", spec: TinySpec, layer: str):
+    yield draw.norm(f"{layer}.layer_output_scale.weight", 1, 0.7)
+    if n := spec.gemma4.per_layer:
+        yield draw.matrix(f"{layer}.inp_gate.weight", n, spec.width)
+        yield draw.matrix(f"{layer}.proj.weight", spec.width, n)
+        yield from _norm(draw, spec, f"{layer}.post_norm")
 
 
 def _norm(draw: "Drawer", spec: TinySpec, name: str, mean: float = 1.0):

@@ -48,6 +48,17 @@ class Experts:
 
 
 @dataclass(frozen=True)
+class Gemma4:
+    """What layers of one model do differently."""
+
+    window_head_kv: int = 2  # of layers with a window
+    window_head_size: int = 32
+    reuses_keys: bool = False  # as values, in layers that see everything
+    per_layer: int = 0  # numbers of each token that a layer has for itself
+    n_sharing: int = 0  # layers at the end that look at the cells of others, with MLPs twice as wide
+
+
+@dataclass(frozen=True)
 class TinySpec:
     name: str
     arch: str
@@ -71,6 +82,7 @@ class TinySpec:
     logit_scale: float | None = None  # where it is the only one
     temperature: float | None = None  # of queries, by their position
     experts: Experts | None = None
+    gemma4: Gemma4 | None = None
     separate_biases: bool = False  # beside a fused matrix, as some older files have
     rope: Rope = Rope()
     window: int | None = None
@@ -89,7 +101,7 @@ class TinySpec:
 def tiny_specs() -> list[TinySpec]:
     """All tiny models but the requantised ones (TYPE_BASE in WEIGHT_TYPES, MIXTURE_BASE in MIXTURE_TYPES, GPT_OSS in MXFP4)."""
     return [
-        TYPE_BASE, MIXTURE_BASE, *_llama(), *_qwen2(), *_qwen3(), *_gemma3(), *_others(), *_other_norms(), *_plain_mlps(),
+        TYPE_BASE, MIXTURE_BASE, *_llama(), *_qwen2(), *_qwen3(), *_gemma3(), *_gemma4(), *_others(), *_other_norms(), *_plain_mlps(),
         *_mixtures(),
     ]  # fmt: skip
 
@@ -277,6 +289,21 @@ def _mixtures_of_halves() -> list[TinySpec]:
             tied=False,
             experts=Experts(n_all=16, n_used=4, n_ff_shared=96, n_dense_layers=1, has_preference=True, gating=2, scale=1.5, normalises=True),
         ),
+    ]
+
+
+def _gemma4() -> list[TinySpec]:
+    small = TinySpec(
+        "", "gemma4", n_layer=6, width=96, n_ff=160, n_head=4, n_head_kv=1, head_size=64, window=16,
+        window_pattern=(True, True, False) * 2, rope=Rope(base=1000000.0, base_swa=10000.0),
+    )  # fmt: skip
+    return [
+        replace(small, name="tiny-gemma4", logit_softcap=5.0, gemma4=Gemma4(reuses_keys=True)),
+        replace(
+            small, name="tiny-gemma4-moe", n_layer=3, window_pattern=(True, True, False), width=128, weight_type="F32", gemma4=Gemma4(reuses_keys=True),
+            experts=Experts(n_ff=64),
+        ),
+        replace(small, name="tiny-gemma4-e", gemma4=Gemma4(window_head_kv=1, per_layer=32, n_sharing=3)),
     ]
 
 

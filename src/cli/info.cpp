@@ -76,9 +76,13 @@ void print_text(const GgufFile& file, const ModelConfig& config, const Vocabular
   row("parameters", fmt::format("{:.1f} million", static_cast<double>(summary.n_parameters) / 1e6));
   row("layers", fmt::format("{} ({} blocks)", config.n_layers, 2 * config.n_layers));
   row("width", fmt::format("{}, MLP {}", config.n_embd, config.n_ff));
-  row("heads", fmt::format("{} of size {}, {} for keys and values", config.n_heads, config.head_dim,
-                           config.n_kv_heads));
+  row("heads", fmt::format("{} of size {}, {} for keys and values", config.heads.n, config.heads.dim,
+                           config.heads.n_kv));
   if (config.window > 0) row("window", fmt::format("{} tokens", config.window));
+  if (const auto& heads = config.window_heads) {
+    row("heads in it",
+        fmt::format("{} of size {}, {} for keys and values", heads->n, heads->dim, heads->n_kv));
+  }
   row("context", fmt::format("{} tokens", config.n_ctx_train));
   row("vocabulary", fmt::format("{} tokens, {}", vocabulary.n_tokens(), vocabulary.kind_name()));
   row("chat template", has_template ? "yes" : "no");
@@ -96,9 +100,9 @@ nlohmann::ordered_json to_json(const GgufFile& file, const ModelConfig& config,
           {"n_layers", config.n_layers},
           {"n_embd", config.n_embd},
           {"n_ff", config.n_ff},
-          {"n_heads", config.n_heads},
-          {"n_kv_heads", config.n_kv_heads},
-          {"head_dim", config.head_dim},
+          {"n_heads", config.heads.n},
+          {"n_kv_heads", config.heads.n_kv},
+          {"head_dim", config.heads.dim},
           {"window", config.window},
           {"n_ctx_train", config.n_ctx_train},
           {"n_vocab", vocabulary.n_tokens()},

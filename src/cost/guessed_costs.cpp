@@ -51,12 +51,13 @@ Bytes bytes_of(const Model& model, const Counts& counts) {
   for (const GgufTensor& tensor : model.file().tensors()) {
     const std::string_view name = tensor.name;
     if (!counts(tensor) || (name.starts_with("token_embd") && !is_tied)) continue;
+    if (name.starts_with("per_layer_token_embd")) continue;  // a row at a time
     const auto n = static_cast<double>(tensor.n_bytes);
     if (!name.starts_with("blk.")) {
       bytes.rest += n;
-    } else {
+    } else if (const auto block = block_of(name, n_layers)) {
       const bool is_expert = name.find("_exps.") != name.npos;
-      const bool is_mlp = name.find(".ffn_") != name.npos;
+      const bool is_mlp = static_cast<int>(*block) % 2 == 1;
       (is_expert ? bytes.experts : is_mlp ? bytes.mlp : bytes.attention) += n / std::max(1, n_layers);
     }
   }
@@ -85,7 +86,7 @@ namespace {
 struct Share {
   const Machine& machine;
   Bytes bytes;
-  int n_attentions;  // layers whose attention it computes
+  int64_t n_cell_numbers;  // keys, and as many values, of a token where it computes attention
 
   double seconds(const ModelConfig& config, int n_rows) const {
     const auto read = [&](int n) {
@@ -93,8 +94,8 @@ struct Share {
     };
     return (read(n_rows) + read(1) * machine.row_share * (n_rows - 1)) / machine.bandwidth;
   }
-  double seconds_per_token(const ModelConfig& config, int n_rows) const {
-    const double cell_bytes = 2.0 * 2 * static_cast<double>(config.n_embd_kv()) * n_attentions;
+  double seconds_per_token(int n_rows) const {
+    const double cell_bytes = 2.0 * 2 * static_cast<double>(n_cell_numbers);
     return kAttentionFactor * cell_bytes / machine.bandwidth *
            (1 + machine.attention_row_share * (n_rows - 1));
   }
@@ -104,19 +105,20 @@ std::vector<Share> shares_of(const Model& model) {
   if (model.parts().empty()) {
     return {{.machine = machine_of(model.device(), /*has_own_kernels=*/false),
              .bytes = bytes_of(model),
-             .n_attentions = model.config().n_layers}};
+             .n_cell_numbers = model.config().n_layers * model.config().heads.n_embd_kv()}};
   }
   std::vector<Share> shares;
   for (const ModelPart& part : model.parts()) {
     const auto counts = [&](const GgufTensor& tensor) {
       return tensor.name.starts_with("blk.") ? part.needs(tensor) : part.has_head;
     };
-    int n_attentions = 0;
-    for (int layer = 0; layer < model.config().n_layers; ++layer)
-      n_attentions += part.has_attention(layer) ? 1 : 0;
+    int64_t n_cell_numbers = 0;
+    for (int layer = 0; layer < model.config().n_layers; ++layer) {
+      if (part.has_attention(layer)) n_cell_numbers += model.config().heads_of(layer).n_embd_kv();
+    }
     shares.push_back({.machine = machine_of(*part.device, part.has_own_kernels()),
                       .bytes = bytes_of(model, counts),
-                      .n_attentions = n_attentions});
+                      .n_cell_numbers = n_cell_numbers});
   }
   return shares;
 }
@@ -131,7 +133,7 @@ Calibration guess_costs(const Executor& executor) {
     CostPoint& point = points.emplace_back(CostPoint{.n_rows = n, .seconds = 0, .seconds_per_token = 0});
     for (const Share& share : shares) {
       point.seconds += share.seconds(config, n);
-      point.seconds_per_token += share.seconds_per_token(config, n);
+      point.seconds_per_token += share.seconds_per_token(n);
     }
   }
   BlockCosts blocks;

@@ -48,6 +48,7 @@ TextBlockStates::TextBlockStates(Executor& executor, const RequestView& request,
   for (Row& row : pass_.rows) row.hidden = true;
   pass_.layers.reset();
   pass_.states = {};
+  pass_.entered_at = 0;
   pass_.hidden_at.resize(static_cast<size_t>(2 * n_layers_ + 1));
   std::iota(pass_.hidden_at.begin(), pass_.hidden_at.end(), 0);
   const PassResult& result = executor_.forward(pass_);
@@ -89,7 +90,8 @@ void TextBlockStates::run(BlockId block, std::span<float> states) {
   LayerSet layers = LayerSet::none(n_layers_);
   layers.set(block, true);
   pass_.layers = layers;
-  pass_.hidden_at.assign(1, 2 * n_layers_);
+  pass_.entered_at = static_cast<int>(block);
+  pass_.hidden_at.assign(1, pass_.entered_at + 1);
   while (!states.empty()) {
     const ScratchGuard guard(executor_.cells(), request_.sequence());
     const size_t n = fill_rows(states.size() / branch_size());
@@ -106,6 +108,7 @@ void TextBlockStates::run(BlockId block, std::span<float> states) {
 std::vector<BlockStates::Said> TextBlockStates::say(std::span<const float> states) {
   std::vector<Said> said;
   pass_.layers = LayerSet::none(n_layers_);
+  pass_.entered_at = 2 * n_layers_;
   pass_.hidden_at.clear();
   while (!states.empty()) {
     const ScratchGuard guard(executor_.cells(), request_.sequence());

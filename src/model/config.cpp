@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <optional>
 #include <utility>
@@ -26,31 +27,92 @@ float checked_float(const std::string& key, double value) {
   return static_cast<float>(value);
 }
 
-// A value that some files store once per layer. forerun needs them to be equal.
-int uniform_count(const ConfigReader& reader, const std::string& name, std::optional<int> fallback) {
+int checked_count(const std::string& key, int64_t value) {
+  if (value < 1 || value > kMaxCount)
+    fail(ErrorCode::kInvalidFile, "metadata key {} has the senseless value {}", key, value);
+  return static_cast<int>(value);
+}
+
+// A value that some files store once per layer. forerun needs them to be equal in all layers `of` it.
+int uniform_count(const ConfigReader& reader, const std::string& name, std::optional<int> fallback,
+                  const std::function<bool(size_t layer)>& of = nullptr) {
   const std::string key = reader.key(name);
   if (!reader.metadata().is_array(key)) {
     return fallback ? reader.get_count_or(name, *fallback) : reader.get_count(name);
   }
   const auto values = reader.metadata().get_int_array(key).value();
-  if (values.empty() ||
-      !std::all_of(values.begin(), values.end(), [&](int64_t v) { return v == values[0]; })) {
+  std::vector<int64_t> found;
+  for (size_t layer = 0; layer < values.size(); ++layer) {
+    if (!of || of(layer)) found.push_back(values[layer]);
+  }
+  if (found.empty() || std::ranges::any_of(found, [&](int64_t v) { return v != found[0]; }))
     fail(ErrorCode::kUnsupported, "{} differs between layers, which forerun does not support", key);
+  return checked_count(key, found[0]);
+}
+
+// The same where each layer may have its own.
+std::vector<int> layer_counts(const ConfigReader& reader, const std::string& name, int n_layers) {
+  const std::string key = reader.key(name);
+  std::vector<int> counts(static_cast<size_t>(n_layers));
+  if (!reader.metadata().is_array(key)) {
+    std::ranges::fill(counts, reader.get_count(name));
+    return counts;
   }
-  if (values[0] < 1 || values[0] > kMaxCount) {
-    fail(ErrorCode::kInvalidFile, "metadata key {} has the senseless value {}", key, values[0]);
+  const auto values = reader.metadata().get_int_array(key).value();
+  if (values.size() < counts.size()) {
+    fail(ErrorCode::kInvalidFile, "metadata key {} has {} entries for {} layers", key, values.size(),
+         n_layers);
   }
-  return static_cast<int>(values[0]);
+  for (size_t i = 0; i < counts.size(); ++i) counts[i] = checked_count(key, values[i]);
+  return counts;
+}
+
+// `suffix`: of the keys of sizes, with which files tell layers with a window from others.
+HeadsConfig read_heads(const ConfigReader& reader, int n_embd, const std::string& suffix = "",
+                       const std::function<bool(size_t layer)>& of = nullptr) {
+  HeadsConfig heads;
+  heads.n = uniform_count(reader, "attention.head_count", std::nullopt, of);
+  heads.n_kv = uniform_count(reader, "attention.head_count_kv", heads.n, of);
+  if (heads.n % heads.n_kv != 0) {
+    fail(ErrorCode::kInvalidFile, "{} query heads cannot share {} key-value heads", heads.n, heads.n_kv);
+  }
+  const int default_dim = std::max(1, n_embd / heads.n);
+  heads.dim = reader.get_count_or("attention.key_length" + suffix, default_dim);
+  if (reader.get_count_or("attention.value_length" + suffix, default_dim) != heads.dim) {
+    fail(ErrorCode::kUnsupported, "keys and values of different head sizes are not supported");
+  }
+  if (static_cast<int64_t>(heads.n) * heads.dim > kMaxCount) {
+    fail(ErrorCode::kInvalidFile, "{} heads of size {} are too many", heads.n, heads.dim);
+  }
+  return heads;
+}
+
+// Windows, and what else differs in layers that have one.
+void read_windowed_kind(const ConfigReader& reader, ModelConfig& config) {
+  config.window = reader.get_count("attention.sliding_window");
+  config.layer_is_windowed = read_window_pattern(reader, config.n_layers, 0);
+  const auto windowed = [&](size_t layer) {
+    return layer < config.layer_is_windowed.size() && config.layer_is_windowed[layer];
+  };
+  config.heads = read_heads(reader, config.n_embd, "", std::not_fn(windowed));
+  config.window_heads = read_heads(reader, config.n_embd, "_swa", windowed);
+  config.layer_n_ff = layer_counts(reader, "feed_forward_length", config.n_layers);
+  config.n_ff = std::ranges::max(config.layer_n_ff);
+}
+
+int read_rope_dims(const ConfigReader& reader, const std::string& name, int head_dim) {
+  const int n_dims = reader.get_count_or(name, head_dim);
+  if (n_dims > head_dim || n_dims % 2 != 0) {
+    fail(ErrorCode::kInvalidFile, "{} of {} does not fit heads of {}", reader.key(name), n_dims,
+         head_dim);
+  }
+  return n_dims;
 }
 
 RopeConfig read_rope(const ConfigReader& reader, const ModelConfig& config, RopeLayout layout) {
   RopeConfig rope;
   rope.layout = layout;
-  rope.n_dims = reader.get_count_or("rope.dimension_count", config.head_dim);
-  if (rope.n_dims > config.head_dim || rope.n_dims % 2 != 0) {
-    fail(ErrorCode::kInvalidFile, "{} of {} does not fit heads of {}",
-         reader.key("rope.dimension_count"), rope.n_dims, config.head_dim);
-  }
+  rope.n_dims = read_rope_dims(reader, "rope.dimension_count", config.heads.dim);
   rope.n_ctx_original = reader.get_count_or("rope.scaling.original_context_length", config.n_ctx_train);
   rope.freq_base = reader.get_float_or("rope.freq_base", 10000.0f);
   if (rope.freq_base <= 0.0f)
@@ -144,7 +206,8 @@ ModelConfig read_config(const GgufMetadata& metadata, RopeLayout layout, NormKin
   return config;
 }
 
-ModelConfig read_mixture_config(const GgufMetadata& metadata, RopeLayout layout, NormKind norm_kind) {
+ModelConfig read_mixture_config(const GgufMetadata& metadata, RopeLayout layout, NormKind norm_kind,
+                                LayerKinds kinds) {
   ModelConfig config;
   config.architecture = metadata.get_string("general.architecture").value_or("");
   config.name = metadata.get_string("general.name").value_or("");
@@ -160,28 +223,25 @@ ModelConfig read_mixture_config(const GgufMetadata& metadata, RopeLayout layout,
   }
   config.n_embd = reader.get_count("embedding_length");
   config.n_ctx_train = reader.get_count("context_length");
-  config.n_ff = uniform_count(reader, "feed_forward_length", std::nullopt);
-  config.n_heads = uniform_count(reader, "attention.head_count", std::nullopt);
-  config.n_kv_heads = uniform_count(reader, "attention.head_count_kv", config.n_heads);
-  if (config.n_heads % config.n_kv_heads != 0) {
-    fail(ErrorCode::kInvalidFile, "{} query heads cannot share {} key-value heads", config.n_heads,
-         config.n_kv_heads);
-  }
-  const int default_head_dim = std::max(1, config.n_embd / config.n_heads);
-  config.head_dim = reader.get_count_or("attention.key_length", default_head_dim);
-  if (reader.get_count_or("attention.value_length", default_head_dim) != config.head_dim) {
-    fail(ErrorCode::kUnsupported, "keys and values of different head sizes are not supported");
-  }
-  if (static_cast<int64_t>(config.n_heads) * config.head_dim > kMaxCount) {
-    fail(ErrorCode::kInvalidFile, "{} heads of size {} are too many", config.n_heads, config.head_dim);
+  if (kinds == LayerKinds::kWindowedDiffer) {
+    read_windowed_kind(reader, config);
+  } else {
+    config.n_ff = uniform_count(reader, "feed_forward_length", std::nullopt);
+    config.heads = read_heads(reader, config.n_embd);
   }
   config.norm_kind = norm_kind;
   const std::string eps = norm_kind == NormKind::kLayer ? "attention.layer_norm_epsilon"
                                                         : "attention.layer_norm_rms_epsilon";
   config.norm_eps = reader.get_float(eps);
   if (config.norm_eps < 0.0f) fail(ErrorCode::kInvalidFile, "{} must not be negative", reader.key(eps));
-  config.attention_scale = 1.0f / std::sqrt(static_cast<float>(config.head_dim));
+  config.attention_scale = 1.0f / std::sqrt(static_cast<float>(config.heads.dim));
   config.rope = read_rope(reader, config, layout);
+  if (config.window_heads) {
+    config.window_rope = config.rope;
+    config.window_rope.n_dims =
+        read_rope_dims(reader, "rope.dimension_count_swa", config.window_heads->dim);
+    config.window_rope.freq_base = read_window_freq_base(reader, config.rope.freq_base);
+  }
   config.experts = read_experts(reader, config);
   return config;
 }
@@ -211,6 +271,19 @@ float read_window_freq_base(const ConfigReader& reader, float otherwise) {
   if (base <= 0.0f)
     fail(ErrorCode::kInvalidFile, "{} must be positive", reader.key("rope.freq_base_swa"));
   return base;
+}
+
+int ModelConfig::cells_layer(int layer) const {
+  if (!first_sharing_cells || layer < *first_sharing_cells) return layer;
+  int donor = *first_sharing_cells - 1;
+  while (donor > 0 && is_windowed(donor) != is_windowed(layer)) --donor;
+  return donor;
+}
+
+int64_t ModelConfig::n_cell_numbers() const {
+  int64_t n = 0;
+  for (int layer = 0; layer < n_layers; ++layer) n += has_cells(layer) ? heads_of(layer).n_embd_kv() : 0;
+  return n;
 }
 
 float ModelConfig::temperature(int position) const {

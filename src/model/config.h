@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -55,6 +56,7 @@ struct RopeConfig {
   float attn_factor = 1.0f;
   float beta_fast = 32.0f;
   float beta_slow = 1.0f;
+  bool has_factors = true;  // ModelWeights::rope_factors, in models that have such
 
   RopeStretch stretch() const;
 };
@@ -82,6 +84,17 @@ struct ExpertsConfig {
   ExpertGating gating = ExpertGating::kSoftmax;
   bool normalises = true;  // shares of those that are used sum up to 1
   float scale = 1.0f;      // of shares
+  bool has_norms = false;  // ExpertWeights::Norms
+};
+
+// Of a layer's attention.
+struct HeadsConfig {
+  int n = 0;     // of queries
+  int n_kv = 0;  // of keys, and of values
+  int dim = 0;   // numbers of each
+
+  int64_t n_embd_q() const { return int64_t{n} * dim; }
+  int64_t n_embd_kv() const { return int64_t{n_kv} * dim; }
 };
 
 struct ModelConfig {
@@ -91,10 +104,8 @@ struct ModelConfig {
   int n_embd = 0;
   int n_vocab = 0;
   int n_ctx_train = 0;
-  int n_heads = 0;
-  int n_kv_heads = 0;
-  int head_dim = 0;
-  int n_ff = 0;
+  HeadsConfig heads;
+  int n_ff = 0;  // the largest
   float norm_eps = 1e-5f;
   RopeConfig rope;
   ExpertsConfig experts;
@@ -106,11 +117,13 @@ struct ModelConfig {
   bool has_post_norms = false;       // whether what they contribute is
   bool has_parallel_blocks = false;  // whether the MLP of a layer reads what its attention does
   bool has_head_norms = false;       // whether queries and keys are
+  bool has_value_norms = false;      // whether values are, head by head and without weights
+  bool may_reuse_keys = false;  // whether layers without windows may take keys, before norms, for values
   NormKind norm_kind = NormKind::kRms;
   bool has_norm_weights = true;
   HeadNorms head_norms = HeadNorms::kEach;
   float embedding_scale = 1.0f;
-  float attention_scale = 1.0f;    // of scores; read_config: 1 / sqrt(head_dim)
+  float attention_scale = 1.0f;    // of scores; read_config: 1 / sqrt(heads.dim)
   float attention_softcap = 0.0f;  // of scores; 0: none
   bool has_sinks = false;          // AttentionWeights::sinks
   float query_scale = 1.0f;        // of queries, before attention rounds them
@@ -120,14 +133,18 @@ struct ModelConfig {
   int temperature_length = 0;
   float residual_scale = 1.0f;  // of what a block contributes
   float logit_scale = 1.0f;
-  float logit_softcap = 0.0f;           // 0: none
-  std::vector<bool> layer_rotates;      // per layer; empty: all do
-  int window = 0;                       // sliding-window size in tokens; 0: no layer has one
-  std::vector<bool> layer_is_windowed;  // per layer; empty: none is
-  RopeConfig window_rope;               // for windowed layers
+  float logit_softcap = 0.0f;               // 0: none
+  std::vector<bool> layer_rotates;          // per layer; empty: all do
+  int window = 0;                           // sliding-window size in tokens; 0: no layer has one
+  std::vector<bool> layer_is_windowed;      // per layer; empty: none is
+  RopeConfig window_rope;                   // for windowed layers
+  std::optional<HeadsConfig> window_heads;  // of these, where they have others
+  // Layers from this one on look at the cells of the last of their kind, windowed or not, before it.
+  std::optional<int> first_sharing_cells;
+  std::vector<int> layer_n_ff;    // per layer; empty: all have n_ff
+  int n_embd_per_layer = 0;       // numbers of a token that each layer has for itself; 0: none
+  bool has_layer_scales = false;  // whether states are multiplied with a number behind each layer
 
-  int64_t n_embd_q() const { return int64_t{n_heads} * head_dim; }
-  int64_t n_embd_kv() const { return int64_t{n_kv_heads} * head_dim; }
   bool is_windowed(int layer) const {
     return window > 0 && layer_is_windowed[static_cast<size_t>(layer)];
   }
@@ -138,6 +155,19 @@ struct ModelConfig {
   // What a query at that position is multiplied with, beside query_scale.
   float temperature(int position) const;
   const RopeConfig& rope_of(int layer) const { return is_windowed(layer) ? window_rope : rope; }
+  const HeadsConfig& heads_of(int layer) const {
+    return window_heads && is_windowed(layer) ? *window_heads : heads;
+  }
+  int n_ff_of(int layer) const {
+    return layer_n_ff.empty() ? n_ff : layer_n_ff[static_cast<size_t>(layer)];
+  }
+  // Whose cells a layer looks at: its own, mostly.
+  int cells_layer(int layer) const;
+  bool has_cells(int layer) const { return cells_layer(layer) == layer; }
+  // Keys of a cell in all layers together, and as many of values.
+  int64_t n_cell_numbers() const;
+  // Whether layers look at the cells of others, which have to be on the same device.
+  bool must_stay_together() const { return first_sharing_cells.has_value(); }
 };
 
 // What every architecture has in common. Throws Error on missing or senseless
@@ -146,11 +176,14 @@ ModelConfig read_config(const GgufMetadata& metadata, RopeLayout layout,
                         NormKind norm_kind = NormKind::kRms);
 
 class ConfigReader;
+// Whether layers with a window have heads, rotation and MLPs of their own.
+enum class LayerKinds { kAlike, kWindowedDiffer };
 // The same for a family that has mixtures, too. They all say how many experts there are and how large
 // these are, which is as large as the MLP of a model without where they do not; how tokens use them is
 // the family's.
 ModelConfig read_mixture_config(const GgufMetadata& metadata, RopeLayout layout,
-                                NormKind norm_kind = NormKind::kRms);
+                                NormKind norm_kind = NormKind::kRms,
+                                LayerKinds kinds = LayerKinds::kAlike);
 
 // Which layers have a sliding window: as the file says, by a flag for each or as all but every n-th, or
 // as all but every `period`-th.

@@ -44,11 +44,11 @@ TEST(Config, ReadsWhatEveryArchitectureHas) {
   EXPECT_EQ(config.n_layers, 3);
   EXPECT_EQ(config.n_embd, 24);
   EXPECT_EQ(config.n_ctx_train, 256);
-  EXPECT_EQ(config.n_heads, 4);
-  EXPECT_EQ(config.n_kv_heads, 2);
-  EXPECT_EQ(config.head_dim, 8);
-  EXPECT_EQ(config.n_embd_q(), 32);
-  EXPECT_EQ(config.n_embd_kv(), 16);
+  EXPECT_EQ(config.heads.n, 4);
+  EXPECT_EQ(config.heads.n_kv, 2);
+  EXPECT_EQ(config.heads.dim, 8);
+  EXPECT_EQ(config.heads.n_embd_q(), 32);
+  EXPECT_EQ(config.heads.n_embd_kv(), 16);
   EXPECT_EQ(config.n_ff, 40);
   EXPECT_FLOAT_EQ(config.norm_eps, 1e-5f);
   EXPECT_FLOAT_EQ(config.attention_scale, 1.0f / std::sqrt(8.0f));
@@ -64,8 +64,8 @@ TEST(Config, AbsentHeadKeysFollowFromTheOthers) {
       .remove("llama.attention.value_length")
       .remove("llama.rope.freq_base");
   const ModelConfig config = read(builder);
-  EXPECT_EQ(config.n_kv_heads, 4);
-  EXPECT_EQ(config.head_dim, 8);
+  EXPECT_EQ(config.heads.n_kv, 4);
+  EXPECT_EQ(config.heads.dim, 8);
   EXPECT_EQ(config.rope.freq_base, 10000.0f);
 }
 
@@ -149,7 +149,7 @@ TEST(Config, PerLayerValuesMustBeEqual) {
   auto builder = tiny_model();
   const int32_t equal[2] = {2, 2};
   gguf_set_arr_data(builder.metadata(), "llama.attention.head_count", GGUF_TYPE_INT32, equal, 2);
-  EXPECT_EQ(read(builder).n_heads, 2);
+  EXPECT_EQ(read(builder).heads.n, 2);
   const int32_t different[2] = {2, 1};
   gguf_set_arr_data(builder.metadata(), "llama.attention.head_count", GGUF_TYPE_INT32, different, 2);
   expect_refused(builder, ErrorCode::kUnsupported, "differs between layers");
@@ -251,6 +251,70 @@ TEST(Config, Gemma3WindowPatternPerLayer) {
   expect_refused(builder, ErrorCode::kInvalidFile, "2 entries for 3 layers");
   gguf_set_val_i32(builder.metadata(), "gemma3.attention.sliding_window_pattern", -1);
   expect_refused(builder, ErrorCode::kInvalidFile, "sliding_window_pattern");
+}
+
+// Layers 0, 1, 3 and 4 have windows; 3 to 5 look at cells of 1 and 2.
+GgufBuilder gemma4() {
+  auto builder = tiny_model({.architecture = "gemma4", .n_layers = 6});
+  const bool windows[6] = {true, true, false, true, true, false};
+  gguf_set_arr_data(builder.metadata(), "gemma4.attention.sliding_window_pattern", GGUF_TYPE_BOOL,
+                    windows, 6);
+  const int32_t n_kv[6] = {2, 2, 1, 2, 2, 1}, n_ff[6] = {32, 32, 32, 64, 64, 64};
+  gguf_set_arr_data(builder.metadata(), "gemma4.attention.head_count_kv", GGUF_TYPE_INT32, n_kv, 6);
+  gguf_set_arr_data(builder.metadata(), "gemma4.feed_forward_length", GGUF_TYPE_INT32, n_ff, 6);
+  for (const char* name : {"attention.key_length", "attention.value_length"}) {
+    builder.set(fmt::format("gemma4.{}", name), 32u).set(fmt::format("gemma4.{}_swa", name), 16u);
+  }
+  builder.set("gemma4.rope.dimension_count", 32u).set("gemma4.rope.dimension_count_swa", 16u);
+  builder.set("gemma4.rope.freq_base", 1e6f).set("gemma4.rope.freq_base_swa", 1e4f);
+  return builder.set("gemma4.attention.shared_kv_layers", 3u);
+}
+
+TEST(Config, Gemma4HasLayersOfTwoKinds) {
+  const ModelConfig config = read(gemma4());
+  EXPECT_EQ(config.heads_of(0).n_embd_kv(), 2 * 16);
+  EXPECT_EQ(config.heads_of(2).n_embd_kv(), 1 * 32);
+  EXPECT_EQ(config.heads_of(2).n_embd_q(), 2 * 32);
+  EXPECT_EQ(config.rope_of(0).n_dims, 16);
+  EXPECT_EQ(config.rope_of(0).freq_base, 1e4f);
+  EXPECT_FALSE(config.rope_of(0).has_factors);
+  EXPECT_EQ(config.rope_of(2).n_dims, 32);
+  EXPECT_EQ(config.rope_of(2).freq_base, 1e6f);
+  EXPECT_TRUE(config.rope_of(2).has_factors);
+  EXPECT_EQ(config.n_ff_of(0), 32);
+  EXPECT_EQ(config.n_ff_of(3), 64);
+  EXPECT_EQ(config.n_ff, 64);
+  EXPECT_EQ(config.attention_scale, 1.0f);
+  EXPECT_EQ(config.n_embd_per_layer, 16);
+  EXPECT_EQ(config.logit_softcap, 30.0f);
+}
+
+TEST(Config, Gemma4SharesCells) {
+  const ModelConfig config = read(gemma4());
+  std::vector<int> looked_at;
+  for (int layer = 0; layer < config.n_layers; ++layer) looked_at.push_back(config.cells_layer(layer));
+  EXPECT_THAT(looked_at, ::testing::ElementsAre(0, 1, 2, 1, 1, 2));
+  EXPECT_EQ(config.n_cell_numbers(), 32 + 32 + 32);
+  EXPECT_TRUE(config.must_stay_together());
+  const std::string key = "gemma4.attention.shared_kv_layers";
+  EXPECT_EQ(read(gemma4().set(key, 0u)).cells_layer(5), 5);
+  expect_refused(gemma4().set(key, 4u), ErrorCode::kInvalidFile, "layer 2 could look at");
+  for (const uint32_t n : {6u, 7u}) expect_refused(gemma4().set(key, n), ErrorCode::kInvalidFile, key);
+}
+
+TEST(Config, Gemma4RefusesWhatDoesNotFit) {
+  expect_refused(gemma4().set("gemma4.rope.dimension_count_swa", 32u), ErrorCode::kInvalidFile,
+                 "does not fit heads of 16");
+  expect_refused(gemma4().set("gemma4.attention.value_length_swa", 32u), ErrorCode::kUnsupported,
+                 "different head sizes");
+  auto few = gemma4();
+  const int32_t n_ff[2] = {32, 32};
+  gguf_set_arr_data(few.metadata(), "gemma4.feed_forward_length", GGUF_TYPE_INT32, n_ff, 2);
+  expect_refused(few, ErrorCode::kInvalidFile, "2 entries for 6 layers");
+  auto mixed = gemma4();
+  const int32_t n_kv[6] = {2, 1, 1, 2, 2, 1};
+  gguf_set_arr_data(mixed.metadata(), "gemma4.attention.head_count_kv", GGUF_TYPE_INT32, n_kv, 6);
+  expect_refused(mixed, ErrorCode::kUnsupported, "differs between layers");
 }
 
 TEST(Config, NormsOfMeansHaveAKeyOfTheirOwn) {

@@ -1,6 +1,7 @@
 #include "model/ggml_graph_builder.h"
 
 #include <array>
+#include <numbers>
 
 #include "core/check.h"
 #include "model/kernels/kernels.h"
@@ -48,20 +49,22 @@ ggml_tensor* GgmlGraphBuilder::linear(const Linear& linear, ggml_tensor* x) {
   return y;
 }
 
-GgmlGraphBuilder::QueryKeyValue GgmlGraphBuilder::project(const AttentionWeights& attention,
-                                                          ggml_tensor* x) {
-  const int64_t dim = config().head_dim;
+GgmlGraphBuilder::QueryKeyValue GgmlGraphBuilder::project(int layer, ggml_tensor* x) {
+  const AttentionWeights& attention = this->layer(layer).attention;
+  const auto& [n, n_kv, dim] = config().heads_of(layer);
   const int64_t n_rows = x->ne[1];
   if (attention.qkv.weight == nullptr) {
-    const auto heads = [&](const Linear& projection, int n_heads) {
+    const auto heads = [&, dim = dim](const Linear& projection, int n_heads) {
       return ggml_reshape_3d(context(), linear(projection, x), dim, n_heads, n_rows);
     };
-    return {.q = heads(attention.q, config().n_heads),
-            .k = heads(attention.k, config().n_kv_heads),
-            .v = heads(attention.v, config().n_kv_heads)};
+    QueryKeyValue made{.q = heads(attention.q, n), .k = nullptr, .v = nullptr};
+    if (!config().has_cells(layer)) return made;
+    made.k = heads(attention.k, n_kv);
+    made.v = attention.v.weight != nullptr ? heads(attention.v, n_kv) : made.k;
+    return made;
   }
   ggml_tensor* fused = linear(attention.qkv, x);  // [n_embd_q + 2 n_embd_kv, n_rows]
-  const auto heads = [&](int n_heads, int64_t first, ggml_tensor* bias) {
+  const auto heads = [&, dim = dim](int n_heads, int64_t first, ggml_tensor* bias) {
     const size_t size = ggml_element_size(fused);
     ggml_tensor* view =
         ggml_view_3d(context(), fused, dim, n_heads, n_rows, static_cast<size_t>(dim) * size,
@@ -69,23 +72,24 @@ GgmlGraphBuilder::QueryKeyValue GgmlGraphBuilder::project(const AttentionWeights
     return bias == nullptr ? view
                            : ggml_add(context(), view, ggml_reshape_2d(context(), bias, dim, n_heads));
   };
-  return {.q = heads(config().n_heads, 0, attention.q.bias),
-          .k = heads(config().n_kv_heads, config().n_embd_q(), attention.k.bias),
-          .v = heads(config().n_kv_heads, config().n_embd_q() + config().n_embd_kv(), attention.v.bias)};
+  return {.q = heads(n, 0, attention.q.bias),
+          .k = heads(n_kv, int64_t{n} * dim, attention.k.bias),
+          .v = heads(n_kv, int64_t{n + n_kv} * dim, attention.v.bias)};
 }
 
 ggml_tensor* GgmlGraphBuilder::rope(ggml_tensor* heads, int layer) {
   if (!config().rotates(layer)) return heads;
   const RopeConfig& rope = config().rope_of(layer);
   const int mode = rope.layout == RopeLayout::kHalves ? GGML_ROPE_TYPE_NEOX : GGML_ROPE_TYPE_NORMAL;
-  return ggml_rope_ext(context(), heads, parts().inputs.positions, parts().weights.rope_factors,
-                       rope.n_dims, mode, rope.n_ctx_original, rope.freq_base, rope.freq_scale,
-                       rope.ext_factor, rope.attn_factor, rope.beta_fast, rope.beta_slow);
+  ggml_tensor* factors = rope.has_factors ? parts().weights.rope_factors : nullptr;
+  return ggml_rope_ext(context(), heads, parts().inputs.positions, factors, rope.n_dims, mode,
+                       rope.n_ctx_original, rope.freq_base, rope.freq_scale, rope.ext_factor,
+                       rope.attn_factor, rope.beta_fast, rope.beta_slow);
 }
 
 ggml_tensor* GgmlGraphBuilder::queries(int layer, ggml_tensor* states) {
   const AttentionWeights& weights = this->layer(layer).attention;
-  QueryKeyValue qkv = project(weights, norm(states, weights.norm));
+  QueryKeyValue qkv = project(layer, norm(states, weights.norm));
   const auto place = [&](ggml_tensor* heads, const Norm& norm) {
     if (config().head_norms == HeadNorms::kEachRotated) return norm_heads(rope(heads, layer), norm);
     return rope(norm_heads(heads, norm), layer);
@@ -95,6 +99,8 @@ ggml_tensor* GgmlGraphBuilder::queries(int layer, ggml_tensor* states) {
   if (ggml_tensor* factors = parts().inputs.temperatures) {
     qkv.q = ggml_mul(context(), qkv.q, ggml_reshape_3d(context(), factors, 1, 1, factors->ne[0]));
   }
+  if (qkv.k == nullptr) return qkv.q;
+  if (config().has_value_norms) qkv.v = norm(qkv.v, {.kind = NormKind::kRms});
   qkv.k = place(qkv.k, weights.k_norm);
 
   // In this order: backends fuse a rotation with the store that follows it.
@@ -103,7 +109,7 @@ ggml_tensor* GgmlGraphBuilder::queries(int layer, ggml_tensor* states) {
   expand(qkv.k);
   const auto store = [&](ggml_tensor* cache, ggml_tensor* heads) {
     ggml_tensor* rows =
-        ggml_view_2d(context(), heads, config().n_embd_kv(), heads->ne[2], heads->nb[2], 0);
+        ggml_view_2d(context(), heads, heads->ne[0] * heads->ne[1], heads->ne[2], heads->nb[2], 0);
     expand(ggml_set_rows(context(), cache, rows, parts().inputs.cells));
   };
   store(parts().cache.keys(layer), qkv.k);
@@ -112,25 +118,26 @@ ggml_tensor* GgmlGraphBuilder::queries(int layer, ggml_tensor* states) {
 }
 
 // The first n_kv cells of a layer's keys or values as [head_dim, n_kv, n_kv_heads].
-ggml_tensor* GgmlGraphBuilder::cell_view(ggml_tensor* cache) {
-  ggml_tensor* view = ggml_view_3d(context(), cache, config().head_dim, config().n_kv_heads,
-                                   parts().n_kv, ggml_row_size(cache->type, config().head_dim),
-                                   ggml_row_size(cache->type, cache->ne[0]), 0);
+ggml_tensor* GgmlGraphBuilder::cell_view(ggml_tensor* cache, const HeadsConfig& heads) {
+  ggml_tensor* view =
+      ggml_view_3d(context(), cache, heads.dim, heads.n_kv, parts().n_kv,
+                   ggml_row_size(cache->type, heads.dim), ggml_row_size(cache->type, cache->ne[0]), 0);
   return ggml_permute(context(), view, 0, 2, 1, 3);
 }
 
 ggml_tensor* GgmlGraphBuilder::attend(int layer, ggml_tensor* queries) {
   ggml_tensor* mask = config().is_windowed(layer) ? parts().inputs.window_mask : parts().inputs.mask;
   CHECK(mask != nullptr);
+  const HeadsConfig& heads = config().heads_of(layer);
   const Attention attention{.q = ggml_permute(context(), queries, 0, 2, 1, 3),
-                            .k = cell_view(parts().cache.keys(layer)),
-                            .v = cell_view(parts().cache.values(layer)),
+                            .k = cell_view(parts().cache.keys(layer), heads),
+                            .v = cell_view(parts().cache.values(layer), heads),
                             .mask = mask,
                             .sinks = this->layer(layer).attention.sinks,
                             .scale = config().attention_scale,
                             .soft_cap = config().attention_softcap};
   ggml_tensor* out = use_flash_attention_ ? flash_attention(attention) : plain_attention(attention);
-  return ggml_reshape_2d(context(), out, config().n_embd_q(), queries->ne[2]);
+  return ggml_reshape_2d(context(), out, heads.n_embd_q(), queries->ne[2]);
 }
 
 ggml_tensor* GgmlGraphBuilder::flash_attention(const Attention& a) {
@@ -187,6 +194,37 @@ ggml_tensor* GgmlGraphBuilder::gated(const MlpWeights& mlp, ggml_tensor* states)
 ggml_tensor* GgmlGraphBuilder::contribute(const Linear& projection, ggml_tensor* x,
                                           const Norm& post_norm, ggml_tensor* states) {
   return ggml_add(context(), norm(linear(projection, x), post_norm), states);
+}
+
+ggml_tensor* GgmlGraphBuilder::per_layer(ggml_tensor* rows) {
+  ggml_tensor*& found = per_layer_[rows];
+  if (found != nullptr) return found;
+  const PerLayerInputs& weights = *parts().weights.per_layer;
+  const auto of_rows = [&](ggml_tensor* x) {
+    return rows == nullptr ? x : ggml_get_rows(context(), x, rows);
+  };
+  ggml_tensor* of_table = of_rows(parts().inputs.per_layer);
+  ggml_tensor* projected = linear(weights.projection, of_rows(parts().inputs.embeddings));
+  const int64_t n = config().n_embd_per_layer, n_rows = of_table->ne[1];
+  const auto by_layer = [&](ggml_tensor* x) {
+    return ggml_reshape_3d(context(), x, n, config().n_layers, n_rows);
+  };
+  ggml_tensor* sum = ggml_add(context(), norm(by_layer(projected), weights.norm), by_layer(of_table));
+  sum = ggml_scale(context(), sum, std::numbers::sqrt2_v<float> / 2);
+  return found = ggml_cont(context(), ggml_permute(context(), sum, 0, 2, 1, 3));
+}
+
+ggml_tensor* GgmlGraphBuilder::add_per_layer(int layer, ggml_tensor* states, ggml_tensor* rows) {
+  const PerLayerWeights& weights = *this->layer(layer).per_layer;
+  ggml_tensor* all = per_layer(rows);
+  ggml_tensor* own = ggml_view_2d(context(), all, all->ne[0], all->ne[1], all->nb[1],
+                                  static_cast<size_t>(layer) * all->nb[2]);
+  return contribute(weights.projection, activated(linear(weights.gate, states), own), weights.post_norm,
+                    states);
+}
+
+ggml_tensor* GgmlGraphBuilder::scaled(ggml_tensor* states, ggml_tensor* factor) {
+  return ggml_mul(context(), states, factor);
 }
 
 ggml_tensor* GgmlGraphBuilder::head(ggml_tensor* states) {

@@ -13,6 +13,7 @@
 
 #include <memory>
 
+#include "core/check.h"
 #include "model/config.h"
 #include "model/device.h"
 #include "model/kv_cache.h"
@@ -31,6 +32,17 @@ struct PassInputs {
   ggml_tensor* seen = nullptr;          // what rows see, as our kernels on GPUs read it
   ggml_tensor* out_rows = nullptr;      // I32 [n_out]: the rows that something comes out of
   ggml_tensor* hidden_rows = nullptr;   // I32 [n_hidden]
+  // In models whose layers have something of tokens for themselves: their embeddings, F32 [n_embd,
+  // n_rows], whatever enters, and what the table has, F32 [n_embd_per_layer * n_layers, n_rows].
+  ggml_tensor* embeddings = nullptr;
+  ggml_tensor* per_layer = nullptr;
+};
+
+// Rows on their way through the blocks.
+struct RowStream {
+  ggml_tensor* states = nullptr;
+  ggml_tensor* entered = nullptr;  // the layer: where its blocks are parallel
+  ggml_tensor* rows = nullptr;     // which of the pass's rows they are, I32; nullptr: all
 };
 
 // What a graph is built from and into. All of it outlives the builder.
@@ -46,6 +58,7 @@ struct GraphParts {
   int attention_tiles;  // gpu_kernels.h
 };
 
+// What is not overridden is for models that a builder does not serve.
 class GraphBuilder {
  public:
   explicit GraphBuilder(const GraphParts& parts) : parts_(parts) {}
@@ -68,6 +81,11 @@ class GraphBuilder {
                                   ggml_tensor* states) = 0;
   // The states with what experts make of them added, and the MLP beside these.
   virtual ggml_tensor* mixture(const MlpWeights& mlp, ggml_tensor* states) = 0;
+  // The states with what the layer has of the tokens for itself added (PerLayerWeights); `rows`: see
+  // RowStream.
+  virtual ggml_tensor* add_per_layer(int layer, ggml_tensor* states, ggml_tensor* rows);
+  // The states times one number.
+  virtual ggml_tensor* scaled(ggml_tensor* states, ggml_tensor* factor);
   // Final norm and head, and the cap of logits if the model has one: [n_vocab, rows of states].
   virtual ggml_tensor* head(ggml_tensor* states) = 0;
   // A BestOfRow for each row of the logits (best_logits.h). nullptr: the CPU reads them all where they
@@ -87,5 +105,15 @@ class GraphBuilder {
  private:
   GraphParts parts_;
 };
+
+inline ggml_tensor* GraphBuilder::add_per_layer(int, ggml_tensor*, ggml_tensor*) {
+  CHECK(false);
+  return nullptr;
+}
+
+inline ggml_tensor* GraphBuilder::scaled(ggml_tensor*, ggml_tensor*) {
+  CHECK(false);
+  return nullptr;
+}
 
 }  // namespace forerun

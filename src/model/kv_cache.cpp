@@ -27,16 +27,16 @@ KvCache::KvCache(const ModelConfig& config, const ModelPart& part, const KvOptio
     : type_(options.type), memory_(allocate(config, part, n_cells_for(options.n_cells))) {}
 
 size_t KvCache::cell_bytes(const ModelConfig& config, KvType type) {
-  return 2 * static_cast<size_t>(config.n_layers) *
-         ggml_row_size(ggml_type_of(type), config.n_embd_kv());
+  return 2 * ggml_row_size(ggml_type_of(type), config.n_cell_numbers());
 }
 
 DeviceMemory KvCache::allocate(const ModelConfig& config, const ModelPart& part, int n_cells) {
   const ggml_type type = ggml_type_of(type_);
-  if (config.head_dim % ggml_blck_size(type) != 0) {
+  for (const HeadsConfig& heads : {config.heads, config.window_heads.value_or(config.heads)}) {
+    if (heads.dim % ggml_blck_size(type) == 0) continue;
     fail(ErrorCode::kUnsupported,
          "a {} cache needs heads of a multiple of {}; this model's have {}: use f16", to_string(type_),
-         ggml_blck_size(type), config.head_dim);
+         ggml_blck_size(type), heads.dim);
   }
   const auto n_tensors = static_cast<size_t>(2 * config.n_layers);
   context_.reset(ggml_init(
@@ -50,7 +50,12 @@ DeviceMemory KvCache::allocate(const ModelConfig& config, const ModelPart& part,
         tensors->push_back(nullptr);
         continue;
       }
-      ggml_tensor* tensor = ggml_new_tensor_2d(context_.get(), type, config.n_embd_kv(), n_cells);
+      if (!config.has_cells(layer)) {
+        tensors->push_back((*tensors)[static_cast<size_t>(config.cells_layer(layer))]);
+        continue;
+      }
+      ggml_tensor* tensor =
+          ggml_new_tensor_2d(context_.get(), type, config.heads_of(layer).n_embd_kv(), n_cells);
       tensors->push_back(tensor);
       const size_t n_tensor_bytes =
           GGML_PAD(ggml_backend_buft_get_alloc_size(memory_type, tensor), alignment);
@@ -62,7 +67,7 @@ DeviceMemory KvCache::allocate(const ModelConfig& config, const ModelPart& part,
       n_bytes, fmt::format("a context of {} tokens ({}; a smaller one: -c)", n_cells, to_string(type_)));
   ggml_tallocr allocator = ggml_tallocr_new(memory.buffer());
   for (int layer = 0; layer < config.n_layers; ++layer) {
-    if (!part.has_attention(layer)) continue;
+    if (!part.has_attention(layer) || !config.has_cells(layer)) continue;
     CHECK(ggml_tallocr_alloc(&allocator, keys(layer)) == GGML_STATUS_SUCCESS);
     CHECK(ggml_tallocr_alloc(&allocator, values(layer)) == GGML_STATUS_SUCCESS);
   }

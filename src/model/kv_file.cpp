@@ -1,8 +1,8 @@
 // The file, little-endian:
 //   magic "FRKV", u32 version, u64 model fingerprint, u32 cache type, u32 layers,
-//   u64 bytes per row of keys (and of values), u32 tokens, u32 zero,
+//   u64 bytes per row of the first layer's keys, u32 tokens, u32 zero,
 //   i32 token ids,
-//   per layer: the keys of all tokens in order, then their values,
+//   per layer that has cells of its own: the keys of all tokens in order, then their values,
 //   u64 StableHash to which the header, the ids and each block of keys or values were
 //   added, one after the other.
 #include "model/kv_file.h"
@@ -105,13 +105,12 @@ void KvContents::save(const KvCells& all_cells, SequenceId sequence, std::span<c
                       const std::filesystem::path& path) const {
   const auto cells = all_cells.committed_cells(sequence);
   CHECK(tokens.size() == cells.size());
-  const size_t row_bytes = tensors.front()->nb[1];
   Header header{.magic = {},
                 .version = kVersion,
                 .model_fingerprint = model_fingerprint,
                 .kv_type = static_cast<uint32_t>(type),
                 .n_layers = static_cast<uint32_t>(tensors.size() / 2),
-                .row_bytes = row_bytes,
+                .row_bytes = tensors.front()->nb[1],
                 .n_tokens = static_cast<uint32_t>(tokens.size()),
                 .reserved = 0};
   std::memcpy(header.magic, kMagic, sizeof(kMagic));
@@ -119,11 +118,12 @@ void KvContents::save(const KvCells& all_cells, SequenceId sequence, std::span<c
   HashedWriter writer(path);
   writer.write(std::as_bytes(std::span(&header, 1)));
   writer.write(std::as_bytes(tokens));
-  std::vector<std::byte> rows(row_bytes * cells.size());
+  std::vector<std::byte> rows;
   for (const ggml_tensor* tensor : tensors) {
+    const size_t n = tensor->nb[1];
+    rows.resize(n * cells.size());
     for_each_run(cells, [&](size_t cell, size_t position, size_t count) {
-      ggml_backend_tensor_get(tensor, rows.data() + position * row_bytes, cell * row_bytes,
-                              count * row_bytes);
+      ggml_backend_tensor_get(tensor, rows.data() + position * n, cell * n, count * n);
     });
     writer.write(rows);
   }
@@ -134,7 +134,6 @@ std::optional<RestoredText> KvContents::restore(KvCells& cells,
                                                 const std::filesystem::path& path) const {
   const MappedFile file(path);
   const std::string name = path.string();
-  const size_t row_bytes = tensors.front()->nb[1];
 
   Header header{};
   HashedReader reader(file.bytes(), name);
@@ -147,7 +146,7 @@ std::optional<RestoredText> KvContents::restore(KvCells& cells,
     fail(ErrorCode::kInvalidArgument, "{} was saved with another model; use another file", name);
   }
   if (header.kv_type != static_cast<uint32_t>(type) || header.n_layers != tensors.size() / 2 ||
-      header.row_bytes != row_bytes) {
+      header.row_bytes != tensors.front()->nb[1]) {
     fail(ErrorCode::kInvalidArgument, "{} was saved with another cache type than {}; use another file",
          name, to_string(type));
   }
@@ -158,7 +157,8 @@ std::optional<RestoredText> KvContents::restore(KvCells& cells,
   restored.tokens.resize(header.n_tokens);
   std::memcpy(restored.tokens.data(), token_bytes.data(), token_bytes.size());
   std::vector<std::span<const std::byte>> blocks;
-  for (size_t i = 0; i < tensors.size(); ++i) blocks.push_back(reader.read(header.n_tokens * row_bytes));
+  for (const ggml_tensor* tensor : tensors)
+    blocks.push_back(reader.read(header.n_tokens * tensor->nb[1]));
   reader.check_hash();
 
   if (static_cast<int64_t>(header.n_tokens) > cells.n_free()) return std::nullopt;
@@ -173,9 +173,9 @@ std::optional<RestoredText> KvContents::restore(KvCells& cells,
   cells.commit(restored.sequence, chain);
   const auto written = cells.committed_cells(restored.sequence);
   for (size_t i = 0; i < blocks.size(); ++i) {
+    const size_t n = tensors[i]->nb[1];
     for_each_run(written, [&](size_t cell, size_t position, size_t count) {
-      ggml_backend_tensor_set(tensors[i], blocks[i].data() + position * row_bytes, cell * row_bytes,
-                              count * row_bytes);
+      ggml_backend_tensor_set(tensors[i], blocks[i].data() + position * n, cell * n, count * n);
     });
   }
   return restored;

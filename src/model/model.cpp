@@ -3,6 +3,7 @@
 #include <ggml-cpu.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <deque>
 #include <string>
@@ -15,24 +16,43 @@ namespace forerun {
 namespace {
 
 constexpr const char* kEmbedding = "token_embd.weight";
+constexpr const char* kPerLayerEmbedding = "per_layer_token_embd.weight";
 
-const GgufTensor* find_embedding(const GgufFile& file, const ModelConfig& config) {
-  const GgufTensor* embedding = file.find_tensor(kEmbedding);
+// A table with a row of n numbers for each token.
+const GgufTensor* find_embedding(const GgufFile& file, const char* name, int64_t n) {
+  const GgufTensor* embedding = file.find_tensor(name);
   if (embedding == nullptr)
-    fail(ErrorCode::kInvalidFile, "{} has no tensor {}", file.path().string(), kEmbedding);
-  const bool fits = embedding->shape[0] == config.n_embd && embedding->shape[1] >= 1 &&
+    fail(ErrorCode::kInvalidFile, "{} has no tensor {}", file.path().string(), name);
+  const bool fits = embedding->shape[0] == n && embedding->shape[1] >= 1 &&
                     embedding->shape[1] <= INT32_MAX && embedding->shape[2] == 1 &&
                     embedding->shape[3] == 1;
   if (!fits) {
     fail(ErrorCode::kInvalidFile,
-         "tensor {} has shape {} x {} where the metadata asks for {} x vocabulary", kEmbedding,
-         embedding->shape[0], embedding->shape[1], config.n_embd);
+         "tensor {} has shape {} x {} where the metadata asks for {} x vocabulary", name,
+         embedding->shape[0], embedding->shape[1], n);
   }
   if (embedding->type != GGML_TYPE_F32 && ggml_get_type_traits(embedding->type)->to_float == nullptr) {
-    fail(ErrorCode::kUnsupported, "tensor {} has type {}, which forerun cannot read as numbers",
-         kEmbedding, ggml_type_name(embedding->type));
+    fail(ErrorCode::kUnsupported, "tensor {} has type {}, which forerun cannot read as numbers", name,
+         ggml_type_name(embedding->type));
   }
   return embedding;
+}
+
+// A row of such a table, times `scale`.
+void read_embedding(const GgufTensor& table, TokenId token, float scale, std::span<float> embedding) {
+  const auto n = static_cast<int64_t>(embedding.size());
+  const std::byte* row = table.data + static_cast<size_t>(to_int(token)) * ggml_row_size(table.type, n);
+  if (table.type == GGML_TYPE_F32) {
+    std::memcpy(embedding.data(), row, embedding.size_bytes());
+  } else if (table.type == GGML_TYPE_F16) {  // what the type's traits have is five times as slow
+    ggml_cpu_fp16_to_fp32(reinterpret_cast<const ggml_fp16_t*>(row), embedding.data(), n);
+  } else if (table.type == GGML_TYPE_BF16) {
+    ggml_cpu_bf16_to_fp32(reinterpret_cast<const ggml_bf16_t*>(row), embedding.data(), n);
+  } else {
+    ggml_get_type_traits(table.type)->to_float(row, embedding.data(), n);
+  }
+  if (scale == 1.0f) return;
+  for (float& value : embedding) value *= scale;
 }
 
 void declare_weights(WeightLoader& loader, const Architecture& architecture, const ModelConfig& config,
@@ -42,6 +62,14 @@ void declare_weights(WeightLoader& loader, const Architecture& architecture, con
     weights.layers.push_back(architecture.declare_layer(loader, config, layer));
   }
   weights.rope_factors = loader.optional_vector("rope_freqs.weight", config.rope.n_dims / 2);
+  if (config.n_embd_per_layer > 0) {
+    const int64_t n = int64_t{config.n_embd_per_layer} * config.n_layers;
+    weights.per_layer = {
+        .projection = loader.matrix("per_layer_model_proj.weight", config.n_embd, n),
+        .norm = declare_norm(loader, config, "per_layer_proj_norm", config.n_embd_per_layer)};
+    weights.per_layer->projection.scale =
+        loader.constant(1.0f / std::sqrt(static_cast<float>(config.n_embd)));
+  }
   if (!part.has_head) return;
   weights.output_norm = declare_norm(loader, config, "output_norm", config.n_embd);
   if (loader.has("output.weight")) {
@@ -60,7 +88,8 @@ void declare_weights(WeightLoader& loader, const Architecture& architecture, con
 }
 
 // Whether our kernels can multiply with everything that a part multiplies with. What chooses experts may
-// be of any type (WeightLoader::decisive_linear); biases of experts they do not add.
+// be of any type (WeightLoader::decisive_linear); biases and scales of experts they do not know, nor
+// gates and ups in one matrix.
 bool can_multiply_all(const GpuKernels& gpu, const GgufFile& file, const ModelPart& part) {
   const bool is_tied = file.find_tensor("output.weight") == nullptr;
   return std::ranges::all_of(file.tensors(), [&](const GgufTensor& tensor) {
@@ -68,7 +97,8 @@ bool can_multiply_all(const GpuKernels& gpu, const GgufFile& file, const ModelPa
     const bool is_head = !name.starts_with("blk.");
     const bool is_used = is_head ? part.has_head && (is_tied || name != kEmbedding) : part.needs(tensor);
     if (!is_used) return true;
-    if (name.ends_with("_exps.bias")) return false;
+    if (name.ends_with("_exps.bias") || name.ends_with("_exps.scale")) return false;
+    if (name.find(".ffn_gate_up_exps.") != name.npos) return false;
     const bool is_matrix = tensor.shape[1] > 1 && name.find(".ffn_gate_inp.") == name.npos;
     return !is_matrix || gpu.can_multiply(tensor.type);
   });
@@ -78,10 +108,11 @@ bool can_multiply_all(const GpuKernels& gpu, const GgufFile& file, const ModelPa
 bool is_laid_out_otherwise(const GgufFile& file) {
   return std::ranges::any_of(file.tensors(), [](const GgufTensor& tensor) {
     const std::string_view name = tensor.name;
-    // Factors by the length of the context; gates and ups of experts in one matrix; scales of experts;
-    // and experts each by themselves, as older files have them.
-    return name == "rope_factors_long.weight" || name.find(".ffn_gate_up_exps.") != name.npos ||
-           name.ends_with("_exps.scale") || name.find(".ffn_gate.0.") != name.npos;
+    // Factors by the length of the context; scales of what experts have before they are activated; and
+    // experts each by themselves, as older files have them.
+    return name == "rope_factors_long.weight" ||
+           (name.ends_with("_exps.scale") && name.find(".ffn_down_exps.") == name.npos) ||
+           name.find(".ffn_gate.0.") != name.npos;
   });
 }
 
@@ -91,7 +122,7 @@ bool has_common_blocks(const ModelConfig& config) {
          config.has_gates &&
          (config.activation == Activation::kSilu || config.activation == Activation::kGelu) &&
          config.head_norms == HeadNorms::kEach && config.temperature_scale == 0.0f &&
-         !config.has_sinks && !config.has_parallel_blocks;
+         !config.has_sinks && !config.has_parallel_blocks && !config.has_layer_scales;
 }
 
 }  // namespace
@@ -145,23 +176,31 @@ std::shared_ptr<const Model> Model::load(std::shared_ptr<const GgufFile> file,
     return model;
   }
   model->config_ = model->architecture_->config(model->file_->metadata());
-  model->embedding_ = find_embedding(*model->file_, model->config_);
+  model->embedding_ = find_embedding(*model->file_, kEmbedding, model->config_.n_embd);
   model->config_.n_vocab = static_cast<int>(model->embedding_->shape[1]);
-
+  if (model->config_.n_embd_per_layer > 0) {
+    model->per_layer_embedding_ =
+        find_embedding(*model->file_, kPerLayerEmbedding,
+                       int64_t{model->config_.n_embd_per_layer} * model->config_.n_layers);
+    if (model->per_layer_embedding_->shape[1] != model->embedding_->shape[1])
+      fail(ErrorCode::kInvalidFile, "tensor {} is of another vocabulary", kPerLayerEmbedding);
+  }
   model->load_parts(progress);
   return model;
 }
 
 void Model::load_parts(const std::function<void(double)>& progress) {
+  CHECK(!placement_.is_spread() || !config_.must_stay_together());
   parts_ = parts_of(device_, placement_, config_);
   part_of_block_.assign(static_cast<size_t>(2 * config_.n_layers), 0);
   std::deque<WeightLoader> loaders;
   size_t n_total = 0, n_loaded = 0;
   for (size_t p = 0; p < parts_.size(); ++p) {
     ModelPart& part = parts_[p];
-    if (part.device->kernels() != nullptr && config_.head_dim > kMaxHeadDim) {
+    const int head_dim = std::max(config_.heads.dim, config_.window_heads.value_or(config_.heads).dim);
+    if (part.device->kernels() != nullptr && head_dim > kMaxHeadDim) {
       fail(ErrorCode::kUnsupported, "the model has heads of size {}; on CPUs forerun takes up to {}",
-           config_.head_dim, kMaxHeadDim);
+           head_dim, kMaxHeadDim);
     }
     for (int b = 0; b < part.blocks.n_blocks(); ++b) {
       if (part.blocks.runs(BlockId{b})) part_of_block_[static_cast<size_t>(b)] = static_cast<int>(p);
@@ -184,22 +223,16 @@ void Model::load_parts(const std::function<void(double)>& progress) {
 }
 
 void Model::embed(TokenId token, std::span<float> embedding) const {
-  const auto n_embd = static_cast<size_t>(config_.n_embd);
-  CHECK(to_int(token) >= 0 && to_int(token) < config_.n_vocab && embedding.size() == n_embd);
-  const std::byte* row = embedding_->data + static_cast<size_t>(to_int(token)) *
-                                                ggml_row_size(embedding_->type, config_.n_embd);
-  if (embedding_->type == GGML_TYPE_F32) {
-    std::memcpy(embedding.data(), row, n_embd * sizeof(float));
-  } else if (embedding_->type == GGML_TYPE_F16) {  // what the type's traits have is five times as slow
-    ggml_cpu_fp16_to_fp32(reinterpret_cast<const ggml_fp16_t*>(row), embedding.data(), config_.n_embd);
-  } else if (embedding_->type == GGML_TYPE_BF16) {
-    ggml_cpu_bf16_to_fp32(reinterpret_cast<const ggml_bf16_t*>(row), embedding.data(), config_.n_embd);
-  } else {
-    ggml_get_type_traits(embedding_->type)->to_float(row, embedding.data(), config_.n_embd);
-  }
-  if (config_.embedding_scale != 1.0f) {
-    for (float& value : embedding) value *= config_.embedding_scale;
-  }
+  CHECK(to_int(token) >= 0 && to_int(token) < config_.n_vocab &&
+        embedding.size() == static_cast<size_t>(config_.n_embd));
+  read_embedding(*embedding_, token, config_.embedding_scale, embedding);
+}
+
+void Model::embed_per_layer(TokenId token, std::span<float> embedding) const {
+  CHECK(to_int(token) >= 0 && to_int(token) < config_.n_vocab &&
+        embedding.size() == static_cast<size_t>(per_layer_embedding_->shape[0]));
+  read_embedding(*per_layer_embedding_, token, std::sqrt(static_cast<float>(config_.n_embd_per_layer)),
+                 embedding);
 }
 
 void Model::require_blocks(std::string_view what) const {
@@ -209,6 +242,8 @@ void Model::require_blocks(std::string_view what) const {
 
 std::string Model::why_libllama() const {
   if (placement_.servers) return "a model with layers on other machines runs through libllama";
+  if (placement_.by_libllama && placement_.is_spread())
+    return "this model with layers on several devices runs through libllama";
   if (placement_.from_file || placement_.by_libllama)
     return "a model that is larger than memory runs through libllama";
   return fmt::format("'{}' models run through libllama", config_.architecture);

@@ -67,6 +67,8 @@ class Model {
 
   // Writes the model's embedding of a token, already scaled: n_embd floats.
   void embed(TokenId token, std::span<float> embedding) const;
+  // The same for what its layers have of the token for themselves: n_embd_per_layer * n_layers floats.
+  void embed_per_layer(TokenId token, std::span<float> embedding) const;
 
   uint64_t fingerprint() const;  // model_fingerprint() of its file
 
@@ -82,7 +84,8 @@ class Model {
   const Architecture* architecture_ = nullptr;
   std::unique_ptr<LlamaModel> llama_;
   ModelConfig config_;
-  const GgufTensor* embedding_ = nullptr;  // [n_embd, n_vocab], read from the mapped file
+  const GgufTensor* embedding_ = nullptr;            // [n_embd, n_vocab], read from the mapped file
+  const GgufTensor* per_layer_embedding_ = nullptr;  // [n_embd_per_layer * n_layers, n_vocab], likewise
   std::vector<ModelPart> parts_;
   std::vector<int> part_of_block_;
   int head_part_ = 0;

@@ -1,6 +1,7 @@
 #include "model/model_part.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 
 #include "core/check.h"
@@ -25,7 +26,10 @@ std::optional<BlockId> block_of(std::string_view tensor, int n_layers) {
   const char* const all_end = tensor.data() + tensor.size();
   const auto [end, error] = std::from_chars(tensor.data() + kPrefix.size(), all_end, layer);
   if (error != std::errc() || layer < 0 || layer >= n_layers) return std::nullopt;
-  const bool is_mlp = std::string_view(end, all_end).starts_with(".ffn_");
+  constexpr std::array kMlpNames = {".ffn_", ".inp_gate.", ".proj.", ".post_norm.",
+                                    ".layer_output_scale."};
+  const std::string_view name(end, all_end);
+  const bool is_mlp = std::ranges::any_of(kMlpNames, [&](const char* n) { return name.starts_with(n); });
   return is_mlp ? mlp_block(layer) : attention_block(layer);
 }
 
@@ -33,6 +37,8 @@ bool ModelPart::needs(const GgufTensor& tensor) const {
   const auto block = block_of(tensor.name, blocks.n_layers());
   if (!block) return true;  // nobody asks for the head without having it
   if (blocks.runs(*block)) return true;
+  // Blocks that are left out may be anybody's.
+  if (tensor.name.ends_with(".layer_output_scale.weight")) return true;
   // The norm before an MLP has the name of one behind the attention in some files.
   const int layer = static_cast<int>(*block) / 2;
   return tensor.shape[1] == 1 && *block == attention_block(layer) && blocks.runs(mlp_block(layer));

@@ -67,6 +67,7 @@ KvContents OwnPasses::contents() const {
   KvContents contents{
       .type = caches_.front().type(), .model_fingerprint = model_->fingerprint(), .tensors = {}};
   for (int layer = 0; layer < model_->config().n_layers; ++layer) {
+    if (!model_->config().has_cells(layer)) continue;
     const int part = model_->part_of_block()[static_cast<size_t>(2 * layer)];
     const KvCache& cache = caches_[static_cast<size_t>(part)];
     contents.tensors.push_back(cache.keys(layer));
@@ -88,10 +89,19 @@ void OwnPasses::plan_stages_of(const Pass& pass) {
   const LayerSet layers = pass.layers.value_or(LayerSet::full(model_->config().n_layers));
   CHECK(layers.n_layers() == model_->config().n_layers);
   CHECK(std::is_sorted(pass.hidden_at.begin(), pass.hidden_at.end()));
+  CHECK(pass.entered_at == 0 || !pass.states.empty());
   CHECK(pass.hidden_at.empty() ||
         (pass.hidden_at.front() >= 0 && pass.hidden_at.back() <= layers.n_blocks()));
-  plan_stages(plan(), layers, std::ranges::any_of(pass.rows, &Row::logits), stages_);
-  last_attention_stage_ = last_attention_stage(stages_);
+  const ModelConfig& config = model_->config();
+  StagePlan plan = this->plan();
+  // Rows of which nothing is wanted need no layers that leave no cells.
+  plan.parts_sharing =
+      config.first_sharing_cells && 2 * *config.first_sharing_cells > pass.entered_at &&
+      std::ranges::any_of(pass.rows, [](const Row& r) { return !r.logits && !r.hidden; });
+  plan_stages(plan, layers, std::ranges::any_of(pass.rows, &Row::logits), stages_);
+  stages_.front().begin = pass.entered_at;
+  last_writing_stage_ =
+      last_writing_stage(stages_, config.first_sharing_cells.value_or(config.n_layers));
 }
 
 void OwnPasses::run(const Pass& pass, PassResult& result) {
@@ -121,12 +131,24 @@ void OwnPasses::run(const Pass& pass, PassResult& result) {
     const auto behind = std::upper_bound(pass.hidden_at.begin(), pass.hidden_at.end(), stage.end);
     const size_t n = static_cast<size_t>(behind - pass.hidden_at.begin()) - first;
     PartPasses& part = *parts_[static_cast<size_t>(stage.part)];
+    // Its states are where the next stage's graph will be.
+    const bool stays = before == &part;
+    if (stays) {
+      between_.resize(rows_.size() * static_cast<size_t>(model_->config().n_embd));
+      part.read_states(between_);
+    }
     const std::span<float> states =
         part.begin({.stage = stage,
                     .pass = n_passes_,
                     .rows = rows_for(pass, s),
                     .hidden_at = std::span(pass.hidden_at).subspan(first, n)});
-    before == nullptr ? enter(pass, states) : before->read_states(states);
+    if (before == nullptr) {
+      enter(pass, states);
+    } else if (stays) {
+      std::ranges::copy(between_, states.begin());
+    } else {
+      before->read_states(states);
+    }
     part.compute();
     was_usual_ = was_usual_ && part.was_usual();
     collect_hidden(part, first, n, is_last, result);
@@ -157,11 +179,11 @@ void OwnPasses::enter(const Pass& pass, std::span<float> states) const {
   }
 }
 
-// Behind the last attention block rows no longer look at each other, so that only those go on of which
-// something is wanted there.
+// Behind the last block that writes cells rows no longer look at each other, so that only those go on of
+// which something is wanted there.
 std::span<const Row> OwnPasses::rows_for(const Pass& pass, size_t stage) {
   if (stage + 1 == stages_.size()) return rows_;
-  const bool all_go_on = static_cast<int>(stage) < last_attention_stage_;
+  const bool all_go_on = static_cast<int>(stage) < last_writing_stage_;
   const bool is_seen_later = !pass.hidden_at.empty() && pass.hidden_at.back() > stages_[stage].end;
   stage_rows_ = rows_;
   for (Row& row : stage_rows_) row.logits = all_go_on || row.logits || (row.hidden && is_seen_later);

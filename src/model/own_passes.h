@@ -31,7 +31,9 @@ class OwnPasses final : public PassRunner {
 
  private:
   StagePlan plan() const {
-    return {.part_of_block = model_->part_of_block(), .head_part = model_->head_part()};
+    return {.part_of_block = model_->part_of_block(),
+            .head_part = model_->head_part(),
+            .config = &model_->config()};
   }
   KvContents contents() const;
   void reserve();
@@ -48,10 +50,11 @@ class OwnPasses final : public PassRunner {
   KvCells cells_;                // after the memory: a size beyond it is found out there
   std::vector<std::unique_ptr<PartPasses>> parts_;
   std::vector<PassStage> stages_;  // of the last pass
-  int last_attention_stage_ = -1;
+  int last_writing_stage_ = -1;
   int64_t n_passes_ = 0;
   bool was_usual_ = true;
   std::vector<Row> rows_;             // that are left in a stage
+  std::vector<float> between_;        // their states, between stages of one part
   std::vector<int32_t> row_of_pass_;  // of each of them
   std::vector<Row> stage_rows_;
   std::vector<std::vector<float>> hidden_;  // of stages before the last, by boundary

@@ -32,6 +32,7 @@ void PartPasses::write_inputs() {
                            input_memory_.host<std::byte>(inputs.seen));
     }
   }
+  if (inputs.per_layer != nullptr) write_embeddings();
   const auto write_rows = [&](ggml_tensor* tensor, bool Row::*wanted) {
     if (tensor == nullptr) return;
     auto* out = input_memory_.host<int32_t>(tensor);
@@ -41,6 +42,23 @@ void PartPasses::write_inputs() {
   };
   write_rows(inputs.out_rows, &Row::logits);
   write_rows(inputs.hidden_rows, &Row::hidden);
+}
+
+void PartPasses::write_embeddings() {
+  const PassInputs& inputs = current_->inputs();
+  auto* embeddings = input_memory_.host<float>(inputs.embeddings);
+  auto* per_layer = input_memory_.host<float>(inputs.per_layer);
+  const auto n_embd = static_cast<size_t>(inputs.embeddings->ne[0]),
+             n_per_layer = static_cast<size_t>(inputs.per_layer->ne[0]);
+  const auto write = [&](int /*thread*/, size_t r) {
+    model_.embed(rows_[r].token, {embeddings + r * n_embd, n_embd});
+    model_.embed_per_layer(rows_[r].token, {per_layer + r * n_per_layer, n_per_layer});
+  };
+  if (rows_.size() == 1) {
+    write(0, 0);
+  } else {
+    model_.helping_device().share_out(rows_.size(), write);
+  }
 }
 
 void PartPasses::write_masks() {

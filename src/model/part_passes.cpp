@@ -20,24 +20,30 @@ constexpr int kPreparedRows = 64;
 // Logits of more rows than this at once grow the buffer when first asked for.
 constexpr int kReservedLogitRows = 32;
 
-// Whether the device's flash attention takes this model's heads and this cache.
-bool flash_attention_works(const ModelConfig& config, const ModelPart& part, KvType kv_type) {
+// Whether the device's flash attention takes such heads of this model and this cache.
+bool flash_attention_works(const ModelConfig& config, const HeadsConfig& heads_config,
+                           const ModelPart& part, KvType kv_type) {
   ggml_context_ptr context(
       ggml_init({.mem_size = 16 * ggml_tensor_overhead(), .mem_buffer = nullptr, .no_alloc = true}));
   const auto heads = [&](ggml_type type, int64_t n_rows, int64_t n_heads) {
-    return ggml_new_tensor_3d(context.get(), type, config.head_dim, n_rows, n_heads);
+    return ggml_new_tensor_3d(context.get(), type, heads_config.dim, n_rows, n_heads);
   };
   const ggml_type type = ggml_type_of(kv_type);
-  ggml_tensor* k = heads(type, kKvGranularity, config.n_kv_heads);
-  ggml_tensor* v = heads(type, kKvGranularity, config.n_kv_heads);
+  ggml_tensor* k = heads(type, kKvGranularity, heads_config.n_kv);
+  ggml_tensor* v = heads(type, kKvGranularity, heads_config.n_kv);
   ggml_tensor* mask = ggml_new_tensor_2d(context.get(), GGML_TYPE_F16, kKvGranularity, 1);
   ggml_tensor* operation =
-      ggml_flash_attn_ext(context.get(), heads(GGML_TYPE_F32, 1, config.n_heads), k, v, mask,
+      ggml_flash_attn_ext(context.get(), heads(GGML_TYPE_F32, 1, heads_config.n), k, v, mask,
                           config.attention_scale, 0.0f, config.attention_softcap);
   if (config.has_sinks)
     ggml_flash_attn_ext_add_sinks(operation,
-                                  ggml_new_tensor_1d(context.get(), GGML_TYPE_F32, config.n_heads));
+                                  ggml_new_tensor_1d(context.get(), GGML_TYPE_F32, heads_config.n));
   return part.device->supports(operation);
+}
+
+bool flash_attention_works(const ModelConfig& config, const ModelPart& part, KvType kv_type) {
+  return flash_attention_works(config, config.heads, part, kv_type) &&
+         (!config.window_heads || flash_attention_works(config, *config.window_heads, part, kv_type));
 }
 
 }  // namespace
@@ -76,8 +82,11 @@ void PartPasses::reserve(const PassStage& stage) {
       .n_hidden = 0,
       .has_head = stage.has_head,
       .layers = stage.layers,
+      .leaving = stage.leaving,
+      .begin = stage.begin,
+      .end = stage.end,
       .hidden_at = {}};
-  if (stage.layers.has_attention()) {
+  if (stage.has_attention()) {
     largest.n_kv = cells_.n_cells();
     if (part_.gpu != nullptr)
       largest.attention_tiles = part_.gpu->attention_tiles(model_.config(), cache_.type(), visible_);
@@ -96,8 +105,11 @@ void PartPasses::prepare(const PassStage& stage) {
                     .n_hidden = 0,
                     .has_head = stage.has_head,
                     .layers = stage.layers,
+                    .leaving = stage.leaving,
+                    .begin = stage.begin,
+                    .end = stage.end,
                     .hidden_at = {}};
-    if (!stage.layers.has_attention()) {
+    if (!stage.has_attention()) {
       graph_for(shape).prepare();
       continue;
     }
@@ -145,12 +157,15 @@ PassShape PartPasses::shape_of(const StageWork& work) const {
   PassShape shape{.n_rows = static_cast<int>(rows_.size()),
                   .has_head = work.stage.has_head,
                   .layers = work.stage.layers,
+                  .leaving = work.stage.leaving,
+                  .begin = work.stage.begin,
+                  .end = work.stage.end,
                   .hidden_at = work.hidden_at};
   for (const Row& row : rows_) {
     shape.n_out += row.logits ? 1 : 0;
     shape.n_hidden += row.hidden && !work.hidden_at.empty() ? 1 : 0;
   }
-  if (!work.stage.layers.has_attention()) return shape;
+  if (!work.stage.has_attention()) return shape;
   const GpuKernels* gpu = part_.gpu;
   shape.n_kv = gpu != nullptr ? listed_span() : kv_span(cells_.n_used_span());
   if (gpu != nullptr)
@@ -219,13 +234,16 @@ std::span<float> PartPasses::begin(const StageWork& work) {
   CHECK(!work.rows.empty() && work.rows.size() <= static_cast<size_t>(options_.max_rows));
   n_wanted_rows_ = work.rows.size();
   rows_ = filled_up(work.rows);
-  if (part_.has_own_kernels() && work.stage.layers.has_attention() && visible_pass_ != work.pass) {
+  if (part_.has_own_kernels() && work.stage.has_attention() &&
+      (visible_pass_ != work.pass || n_visible_ != n_wanted_rows_)) {
     visible_.fill(cells_, rows_, model_.config().window);
     visible_pass_ = work.pass;
+    n_visible_ = n_wanted_rows_;
   }
   const PassShape shape = shape_of(work);
   current_ = &graph_for(shape);
   const Written needed{.pass = work.pass,
+                       .n_wanted_rows = n_wanted_rows_,
                        .n_rows = shape.n_rows,
                        .n_kv = current_->n_kv(),
                        .attention_tiles = shape.attention_tiles,

@@ -84,6 +84,7 @@ class PartPasses {
   // that agree in this.
   struct Written {
     int64_t pass = -1;
+    size_t n_wanted_rows = 0;
     int n_rows = 0, n_kv = 0, attention_tiles = 0, n_out = 0, n_hidden = 0;
     bool operator==(const Written&) const = default;
   };
@@ -94,6 +95,7 @@ class PartPasses {
   std::span<const Row> filled_up(std::span<const Row> rows);
   void write_inputs();
   void write_masks();
+  void write_embeddings();
   void fetch_whole_logits();
 
   const Model& model_;
@@ -103,7 +105,8 @@ class PartPasses {
   PartPassesOptions options_;
   PassInputMemory input_memory_;
   VisibleRows visible_;
-  int64_t visible_pass_ = -1;  // whose rows it has
+  int64_t visible_pass_ = -1;  // whose rows it has,
+  size_t n_visible_ = 0;       // and how many of them
   PassContext context_;
   ggml_gallocr_ptr allocator_;
   std::vector<CachedGraph> graphs_;

@@ -18,7 +18,7 @@ namespace forerun {
 struct Row {
   SequenceId sequence;
   NodeId node;
-  TokenId token{};      // ignored where Pass::states is given
+  TokenId token{};
   bool logits = false;  // wanted: the logits of the next token
   bool hidden = false;  // wanted: the residual stream at Pass::hidden_at
   // Mostly the best logits do, so that a GPU need not hand over the others before they are asked for.
@@ -36,9 +36,10 @@ struct Pass {
   // final norm. In ascending order.
   std::vector<int> hidden_at;
 
-  // If not empty: what enters the first block instead of the tokens' embeddings,
+  // If not empty: what enters at boundary `entered_at` instead of the tokens' embeddings at the first,
   // rows x n_embd floats. With a LayerSet of one block this runs that block alone.
   std::span<const float> states;
+  int entered_at = 0;
 };
 
 // The results of a pass. They stay valid until the next pass of the same Executor.

@@ -21,11 +21,11 @@ int n_inputs_max() {
   return 7;
 }
 
-// -1: none runs.
-int last_attention(const LayerSet& layers) {
+// The last that runs, or leaves cells; -1: none does.
+int last_attention(const PassShape& shape) {
   int last = -1;
-  for (int b = 0; b < layers.n_blocks(); b += 2) {
-    if (layers.runs(BlockId{b})) last = b;
+  for (int b = 0; b < shape.layers.n_blocks(); b += 2) {
+    if (shape.layers.runs(BlockId{b}) || shape.leaving.runs(BlockId{b})) last = b;
   }
   return last;
 }
@@ -34,13 +34,15 @@ int last_attention(const LayerSet& layers) {
 // whose logits are.
 bool has_two_streams(const PassShape& shape) {
   return shape.n_hidden > 0 && !shape.hidden_at.empty() && shape.n_out < shape.n_rows &&
-         shape.hidden_at.back() > last_attention(shape.layers);
+         shape.hidden_at.back() > last_attention(shape);
 }
 
-int max_nodes_of(const PassShape& shape) {
-  int n_blocks = shape.layers.n_running();
+int max_nodes_of(const ModelConfig& config, const PassShape& shape) {
+  // Blocks that are left out may leave something behind.
+  const bool leaves_nothing = !config.has_layer_scales && !config.first_sharing_cells;
+  int n_blocks = leaves_nothing ? shape.layers.n_running() : shape.layers.n_blocks();
   if (has_two_streams(shape)) {
-    for (int b = last_attention(shape.layers) + 1; b < shape.layers.n_blocks(); ++b) {
+    for (int b = last_attention(shape) + 1; b < shape.layers.n_blocks(); ++b) {
       n_blocks += shape.layers.runs(BlockId{b}) ? 1 : 0;
     }
   }
@@ -84,7 +86,11 @@ size_t PassGraph::max_input_bytes(const ModelConfig& config, const ModelPart& pa
   const auto rows = static_cast<size_t>(n_rows);
   const size_t states = padded(rows * static_cast<size_t>(config.n_embd) * sizeof(float));
   const size_t mask = padded(rows * static_cast<size_t>(n_kv) * sizeof(ggml_fp16_t));
-  const size_t rest = static_cast<size_t>(n_inputs_max()) * padded(rows * sizeof(int64_t));
+  size_t rest = static_cast<size_t>(n_inputs_max()) * padded(rows * sizeof(int64_t));
+  if (config.n_embd_per_layer > 0) {
+    const int64_t n = config.n_embd + int64_t{config.n_embd_per_layer} * config.n_layers;
+    rest += padded(rows * static_cast<size_t>(n) * sizeof(float)) + kInputAlignment;
+  }
   if (const GpuKernels* gpu = part.gpu) {
     return states + padded(gpu->seen_bytes(config, n_rows, n_kv)) + rest;
   }
@@ -95,7 +101,7 @@ size_t PassGraph::max_input_bytes(const ModelConfig& config, const ModelPart& pa
 PassGraph::PassGraph(const PassContext& pass, const PassShape& shape)
     : shape_(shape), hidden_at_(shape.hidden_at.begin(), shape.hidden_at.end()) {
   shape_.hidden_at = hidden_at_;
-  const auto max_nodes = static_cast<size_t>(max_nodes_of(shape_));
+  const auto max_nodes = static_cast<size_t>(max_nodes_of(pass.model.config(), shape_));
   const size_t n_bytes =
       max_nodes * ggml_tensor_overhead() + ggml_graph_overhead_custom(max_nodes, false);
   context_.reset(ggml_init({.mem_size = n_bytes, .mem_buffer = nullptr, .no_alloc = true}));
@@ -108,6 +114,7 @@ bool PassGraph::fits(const PassShape& shape, int most_kv) const {
   return shape.n_rows == shape_.n_rows && shape.n_kv <= shape_.n_kv && shape_.n_kv <= most_kv &&
          shape.attention_tiles == shape_.attention_tiles && shape.n_out == shape_.n_out &&
          shape.n_hidden == shape_.n_hidden && shape.has_head == shape_.has_head &&
+         shape.leaving == shape_.leaving && shape.begin == shape_.begin && shape.end == shape_.end &&
          shape.layers == shape_.layers &&
          std::equal(shape.hidden_at.begin(), shape.hidden_at.end(), hidden_at_.begin(),
                     hidden_at_.end());
@@ -142,6 +149,11 @@ void PassGraph::place_inputs(const PassContext& pass) {
       inputs_.window_mask = place(GGML_TYPE_F16, shape_.n_kv, shape_.n_rows);
     }
   }
+  if (config.n_embd_per_layer > 0) {
+    inputs_.embeddings = place(GGML_TYPE_F32, config.n_embd, shape_.n_rows);
+    inputs_.per_layer =
+        place(GGML_TYPE_F32, int64_t{config.n_embd_per_layer} * config.n_layers, shape_.n_rows);
+  }
   if (shape_.n_out > 0 && shape_.n_out < shape_.n_rows) {
     inputs_.out_rows = place(GGML_TYPE_I32, shape_.n_out, 1);
   }
@@ -170,13 +182,9 @@ void PassGraph::build(const PassContext& pass) {
     owned = std::make_unique<GgmlGraphBuilder>(parts, pass.use_flash_attention);
   }
   GraphBuilder& builder = *owned;
-  // Rows on their way through the blocks; where blocks are parallel, also as they entered the layer.
-  struct Stream {
-    ggml_tensor* states = nullptr;
-    ggml_tensor* entered = nullptr;
-  };
-  const auto select = [&](Stream stream, ggml_tensor* rows) {
+  const auto select = [&](RowStream stream, ggml_tensor* rows) {
     if (rows == nullptr) return stream;
+    stream.rows = rows;
     stream.states = builder.copy_rows(stream.states, rows);
     if (stream.entered != nullptr) stream.entered = builder.copy_rows(stream.entered, rows);
     return stream;
@@ -191,39 +199,50 @@ void PassGraph::build(const PassContext& pass) {
       hidden_.push_back(kept);
     }
   };
-  const auto run = [&](int b, Stream& stream) {
-    const Architecture& architecture = model.architecture();
-    const bool is_attention = b % 2 == 0, runs = shape_.layers.runs(BlockId{b});
+  const Architecture& architecture = model.architecture();
+  // Keys and values of a layer that is left out, where others look at them.
+  const auto leave_cells = [&](int layer, ggml_tensor* states) {
+    if (shape_.leaving.runs(attention_block(layer))) builder.expand(builder.queries(layer, states));
+  };
+  const auto run = [&](int b, RowStream& stream) {
+    const int layer = b / 2;
+    const bool is_attention = b % 2 == 0;
     if (is_attention && model.config().has_parallel_blocks) stream.entered = stream.states;
-    if (!runs) return;
-    stream.states = is_attention ? architecture.attention(builder, b / 2, stream.states)
-                                 : architecture.mlp(builder, b / 2, stream.states, stream.entered);
+    if (shape_.layers.runs(BlockId{b})) {
+      stream.states = is_attention ? architecture.attention(builder, layer, stream.states)
+                                   : architecture.mlp(builder, layer, stream);
+    } else if (is_attention) {
+      leave_cells(layer, stream.states);
+    } else {
+      stream.states = architecture.without_mlp(builder, layer, stream.states);
+    }
   };
 
   // Behind the last attention block rows no longer look at each other, so only those go on
   // of which something is wanted, in a stream each: a row's logits are the same bits
   // whether or not states are wanted too, also on devices where bits depend on the number of
   // rows.
-  const int n_blocks = shape_.layers.n_blocks();
-  const int last = last_attention(shape_.layers);
-  Stream all{.states = inputs_.states};
-  for (int b = 0; b <= last; ++b) {
+  const int last = last_attention(shape_);
+  RowStream all{.states = inputs_.states};
+  if (model.config().has_parallel_blocks) all.entered = all.states;  // a layer's MLP may be the first
+  for (int b = 0; b < shape_.begin; b += 2) leave_cells(b / 2, all.states);
+  for (int b = shape_.begin; b <= last; ++b) {
     keep_hidden(b, all.states, inputs_.hidden_rows);
     run(b, all);
   }
   const bool apart = has_two_streams(shape_);
-  Stream hidden = apart ? select(all, inputs_.hidden_rows) : Stream{};
+  RowStream hidden = apart ? select(all, inputs_.hidden_rows) : RowStream{};
   if (shape_.n_out == 0) builder.expand(all.states);  // its keys and values are wanted at least
-  Stream wanted = shape_.n_out > 0 ? select(all, inputs_.out_rows) : Stream{};
+  RowStream wanted = shape_.n_out > 0 ? select(all, inputs_.out_rows) : RowStream{};
   const auto keep = [&](int boundary) {
     keep_hidden(boundary, apart ? hidden.states : wanted.states, apart ? nullptr : inputs_.hidden_rows);
   };
-  for (int b = last + 1; b < n_blocks; ++b) {
+  for (int b = std::max(last + 1, shape_.begin); b < shape_.end; ++b) {
     keep(b);
     if (apart) run(b, hidden);
     if (wanted.states != nullptr) run(b, wanted);
   }
-  keep(n_blocks);
+  keep(shape_.end);
   if (shape_.n_out > 0) {
     out_ = shape_.has_head ? builder.head(wanted.states) : builder.copy_rows(wanted.states, nullptr);
     if (shape_.has_head) best_ = builder.best(out_);

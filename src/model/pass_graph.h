@@ -25,6 +25,9 @@ struct PassShape {
   int n_hidden = 0;
   bool has_head = true;  // whether it is logits
   LayerSet layers;
+  LayerSet leaving;  // PassStage
+  int begin = 0;     // the boundary where states enter
+  int end = 0;       // and the last one
   std::span<const int> hidden_at;
 };
 

@@ -61,12 +61,14 @@ TEST(PassStages, StagesAreAWholePass) {
         EXPECT_EQ(parts[static_cast<size_t>(b)], stage.part);
         EXPECT_GE(b, from);
         EXPECT_LT(b, stage.end);
+        EXPECT_GE(b, stage.begin);
         if (b % 2 == 0) last_attention = static_cast<int>(s);
       }
       EXPECT_EQ(stage.has_head, wants_logits && s + 1 == stages.size());
       if (s > 0) {
         EXPECT_NE(stage.part, stages[s - 1].part);
       }
+      EXPECT_EQ(stage.begin, s == 0 ? 0 : stages[s - 1].end);
       from = stage.end;
     }
     EXPECT_EQ(computed, layers);
@@ -74,8 +76,50 @@ TEST(PassStages, StagesAreAWholePass) {
     if (wants_logits) {
       EXPECT_EQ(stages.back().part, plan.head_part);
     }
-    EXPECT_EQ(last_attention_stage(stages), last_attention);
+    EXPECT_EQ(last_writing_stage(stages, 1 << 20), last_attention);
   }
+}
+
+// Layers 2 and 3 look at the cells of layers 0 and 1.
+ModelConfig sharing() {
+  ModelConfig config;
+  config.n_layers = 4;
+  config.window = 8;
+  config.layer_is_windowed = {true, false, true, false};
+  config.first_sharing_cells = 2;
+  return config;
+}
+
+TEST(PassStages, AttentionThatIsLeftOutLeavesItsCells) {
+  const ModelConfig config = sharing();
+  const std::vector<int> parts(8, 0);
+  const StagePlan plan{.part_of_block = parts, .head_part = 0, .config = &config};
+  const auto leaving = [&](std::initializer_list<BlockId> left_out) {
+    const auto stages = stages_of(plan, LayerSet::full(4).without(left_out), true);
+    EXPECT_EQ(stages.size(), 1u);
+    return stages[0].leaving;
+  };
+  EXPECT_EQ(leaving({}), LayerSet::none(4));
+  LayerSet first = LayerSet::none(4);
+  first.set(attention_block(0), true);
+  EXPECT_EQ(leaving({attention_block(0), mlp_block(0)}), first);
+  EXPECT_EQ(leaving({attention_block(0), attention_block(2)}), LayerSet::none(4)) << "nobody looks";
+}
+
+TEST(PassStages, LayersWithoutCellsCanBeAStage) {
+  const ModelConfig config = sharing();
+  const std::vector<int> parts(8, 0);
+  const StagePlan plan{.part_of_block = parts, .head_part = 0, .config = &config, .parts_sharing = true};
+  const auto stages = stages_of(plan, LayerSet::full(4), true);
+  ASSERT_EQ(stages.size(), 2u);
+  EXPECT_EQ(stages[0].layers, LayerSet::first_blocks(4, 4));
+  EXPECT_FALSE(stages[0].has_head);
+  EXPECT_EQ(stages[1].begin, 4);
+  EXPECT_TRUE(stages[1].has_head);
+  EXPECT_EQ(last_writing_stage(stages, 2), 0);
+  // Where the first of them are left out, too.
+  const BlockId third[] = {attention_block(2), mlp_block(2)};
+  EXPECT_EQ(stages_of(plan, LayerSet::full(4).without(third), true)[1].begin, 6);
 }
 
 }  // namespace

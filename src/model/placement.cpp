@@ -44,7 +44,8 @@ PartSizes sizes_of(const GgufFile& file, const ModelConfig& config, const Placem
     const int layer = block ? static_cast<int>(*block) / 2 : 0;
     // Ours are whole blocks; of libllama's mixtures nothing is known but names.
     const bool is_mixture = block == mlp_block(layer) && placement.keeps_on_cpu(config, layer);
-    if (!block && tensor.name.starts_with("blk.")) continue;  // nobody loads it
+    if (!block && tensor.name.starts_with("blk.")) continue;        // nobody loads it
+    if (tensor.name.starts_with("per_layer_token_embd")) continue;  // read a row at a time
     if (is_mixture || (placement.cpu_experts && is_expert(tensor.name))) {
       sizes.stays += tensor.n_bytes;
     } else if (block) {
@@ -65,7 +66,9 @@ PartSizes sizes_of(const GgufFile& file, const ModelConfig& config, const Placem
 void add_needs(PartSizes& sizes, const ModelConfig& config, const GgufFile& file, KvType kv_type,
                const TextNeeds& needs) {
   const ggml_type type = ggml_type_of(kv_type);
-  const int64_t n_embd = GGML_PAD(std::max<int64_t>(0, config.n_embd_kv()), ggml_blck_size(type));
+  const int64_t n_embd =
+      GGML_PAD(std::max<int64_t>(0, config.n_cell_numbers() / std::max(1, config.n_layers)),
+               ggml_blck_size(type));
   const size_t of_cell = 2 * ggml_row_size(type, n_embd);
   const int n_context = needs.n_context > 0 ? needs.n_context : usual_context(config);
   const int64_t n_cells = needs.n_cells > 0 ? needs.n_cells : int64_t{n_context} * needs.n_parallel;
@@ -219,8 +222,10 @@ Placement place_model(const GgufFile& file, const Device& device, const Placemen
   };
   const Architecture* ours = architecture_of(file);
   if (ours != nullptr) {
-    Placement placement = plan(ours->config(file.metadata()));
-    if (!placement.needs_libllama()) return placement;
+    const ModelConfig config = ours->config(file.metadata());
+    Placement placement = plan(config);
+    const bool is_parted = placement.is_spread() && config.must_stay_together();
+    if (!placement.needs_libllama() && !is_parted) return placement;
   }
   Placement placement = plan(read_llama_config(file.metadata()));
   placement.by_libllama = ours != nullptr;

@@ -102,9 +102,6 @@ Linear WeightLoader::half(const std::string& name, int which, int64_t n_in, int6
 Linear WeightLoader::stack(const std::string& name, int64_t n_in, int64_t n_out, int64_t n) {
   const GgufTensor& source = require(name + ".weight");
   check_shape(source, n_in, n_out, n);
-  if (has(name + ".scale")) {
-    fail(ErrorCode::kUnsupported, "tensor {}.scale: scales of experts are not supported", name);
-  }
   GgufTensor& rows = views_.emplace_back(source);
   if (device_.kernels() != nullptr) {
     rows.shape[1] = n_out * n;
@@ -166,10 +163,14 @@ Linear WeightLoader::linear(const std::string& name, int64_t n_in, int64_t n_out
 }
 
 Linear WeightLoader::decisive_linear(const std::string& name, int64_t n_in, int64_t n_out) {
-  if (gpu_ == nullptr) return linear(name, n_in, n_out);
-  const GgufTensor& source = require(name + ".weight");
+  return with_scale_and_bias(decisive_matrix(name + ".weight", n_in, n_out), name, n_out);
+}
+
+Linear WeightLoader::decisive_matrix(const std::string& name, int64_t n_in, int64_t n_out) {
+  if (gpu_ == nullptr) return matrix(name, n_in, n_out);
+  const GgufTensor& source = require(name);
   check_shape(source, n_in, n_out);
-  return with_scale_and_bias({.weight = numbers(source)}, name, n_out);
+  return {.weight = numbers(source)};
 }
 
 Linear WeightLoader::with_scale_and_bias(Linear linear, const std::string& name, int64_t n_out) {

@@ -53,6 +53,7 @@ class WeightLoader {
   // The same for few outputs that decide something. Where our kernels on GPUs are for it the weights are
   // a tensor of F32, whatever the file has.
   Linear decisive_linear(const std::string& name, int64_t n_in, int64_t n_out);
+  Linear decisive_matrix(const std::string& name, int64_t n_in, int64_t n_out);
   // <name>.weight of n matrices, and <name>.bias if it is there. On CPUs they become one matrix of all
   // their rows.
   Linear stack(const std::string& name, int64_t n_in, int64_t n_out, int64_t n);

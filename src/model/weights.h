@@ -33,7 +33,7 @@ struct Norm {
 struct AttentionWeights {
   Norm norm;            // [n_embd]
   Linear qkv;           // query, key and value in one matrix, or
-  Linear q, k, v;       // one matrix each
+  Linear q, k, v;       // one matrix each; k and v none of their own: see HeadsConfig, cells_layer()
   Linear out;           // [n_heads * head_dim, n_embd]
   Norm q_norm, k_norm;  // [head_dim], or of all heads
   Norm post_norm;       // [n_embd]
@@ -45,9 +45,17 @@ struct AttentionWeights {
 struct ExpertWeights {
   Linear router;                      // [n_embd, n_experts]: which of them
   ggml_tensor* preference = nullptr;  // [n_experts]: added to what they are chosen by, no part of shares
-  Linear gate, up;                    // [n_embd, n_ff, n_experts]
+  ggml_tensor* scales = nullptr;      // [n_experts]: of what they contribute
+  Linear gate, up;                    // [n_embd, n_ff, n_experts], or
+  Linear gate_up;                     // [n_embd, 2 n_ff, n_experts]: an expert's gates, then its ups
   Linear down;                        // [n_ff, n_embd, n_experts]
   Linear shared_share;  // [n_embd, 1]: how much of the MLP that all tokens use; may be none
+  // Some models have norms of their own for each of the two, [n_embd].
+  struct Norms {
+    Norm router, experts;  // of what they read
+    Norm made, shared;     // of what experts and the other MLP contribute
+  };
+  std::optional<Norms> norms;
 };
 
 // With experts: the MLP that all tokens use beside them, or nothing but the norm.
@@ -60,16 +68,32 @@ struct MlpWeights {
   std::optional<ExpertWeights> experts;
 };
 
+// How what a layer has of each token for itself is mixed with the states, and added to them.
+struct PerLayerWeights {
+  Linear gate;        // [n_embd, n_embd_per_layer]
+  Linear projection;  // [n_embd_per_layer, n_embd]
+  Norm post_norm;     // [n_embd]
+};
+
 struct LayerWeights {
   AttentionWeights attention;
   MlpWeights mlp;
+  std::optional<PerLayerWeights> per_layer;
+  ggml_tensor* scale = nullptr;  // [1]: of the states behind the layer
+};
+
+// What layers have of tokens for themselves: of a table, and of the tokens' embeddings.
+struct PerLayerInputs {
+  Linear projection;  // [n_embd, n_embd_per_layer * n_layers]
+  Norm norm;          // [n_embd_per_layer]
 };
 
 struct ModelWeights {
   std::vector<LayerWeights> layers;
   ggml_tensor* rope_factors = nullptr;  // [rope dims / 2]
-  Norm output_norm;                     // [n_embd]
-  Linear head;                          // [n_embd, n_vocab]
+  std::optional<PerLayerInputs> per_layer;
+  Norm output_norm;  // [n_embd]
+  Linear head;       // [n_embd, n_vocab]
 };
 
 }  // namespace forerun

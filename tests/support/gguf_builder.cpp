@@ -69,9 +69,9 @@ struct Blocks {
         norm_weights(name != "olmo"),
         parallel(is_any_of(name, {"command-r", "cohere2"})),
         pre_norms(!is_any_of(name, {"olmo2", "exaone4"})),
-        post_norms(!pre_norms || is_any_of(name, {"gemma2", "gemma3", "glm4"})),
+        post_norms(!pre_norms || is_any_of(name, {"gemma2", "gemma3", "gemma4", "glm4"})),
         gates(!is_any_of(name, {"starcoder2", "codeshell", "jais2", "nemotron", "arcee"})),
-        head_norms(is_any_of(name, {"qwen3", "qwen3moe", "qwen3vl", "gemma3", "olmo2", "olmoe",
+        head_norms(is_any_of(name, {"qwen3", "qwen3moe", "qwen3vl", "gemma3", "gemma4", "olmo2", "olmoe",
                                     "exaone4", "hunyuan-dense", "maincoder"})),
         norms_heads_together(is_any_of(name, {"olmo2", "olmoe"})) {}
 
@@ -84,6 +84,9 @@ struct Blocks {
   bool head_norms;
   bool norms_heads_together;
 };
+
+// Of Gemma 4.
+constexpr int kPerLayer = 16;
 
 // Of mixtures.
 constexpr int kExperts = 4;
@@ -138,9 +141,14 @@ void set_hyperparameters(GgufBuilder& builder, const TinyModelSpec& spec) {
     set("expert_shared_count", 1);
     set("interleave_moe_layer_step", 1);
   }
-  if (spec.architecture == "gemma3") {
+  if (is_any_of(spec.architecture, {"gemma3", "gemma4"})) {
     set("attention.sliding_window", 4);
     set("attention.sliding_window_pattern", 2);
+  }
+  if (spec.architecture == "gemma4") {
+    set("attention.key_length_swa", spec.head_dim);
+    set("attention.value_length_swa", spec.head_dim);
+    set("embedding_length_per_layer_input", kPerLayer);
   }
   if (is_any_of(spec.architecture, {"olmo2", "gpt-oss", "cohere2"})) set("attention.sliding_window", 4);
   if (spec.architecture == "hunyuan-dense") builder.set(arch + "rope.scaling.alpha", 100.0f);
@@ -231,6 +239,13 @@ GgufBuilder tiny_model(const TinyModelSpec& spec) {
       random.bias(name + ".bias", spec.n_embd);
   };
   random.embedding("token_embd.weight", spec.n_embd, spec.n_vocab);
+  const bool has_per_layer = spec.architecture == "gemma4";
+  if (has_per_layer) {
+    const int n_all = kPerLayer * spec.n_layers;
+    random.embedding("per_layer_token_embd.weight", n_all, spec.n_vocab);
+    random.matrix("per_layer_model_proj.weight", spec.n_embd, n_all);
+    random.norm("per_layer_proj_norm.weight", kPerLayer);
+  }
   for (int layer = 0; layer < spec.n_layers; ++layer) {
     const std::string prefix = "blk." + std::to_string(layer) + ".";
     if (blocks.pre_norms) norm(prefix + "attn_norm");
@@ -263,6 +278,11 @@ GgufBuilder tiny_model(const TinyModelSpec& spec) {
       random.matrix(prefix + "ffn_down.weight", spec.n_ff, spec.n_embd);
     }
     if (blocks.post_norms) norm(prefix + "post_ffw_norm");
+    if (has_per_layer) {
+      random.matrix(prefix + "inp_gate.weight", spec.n_embd, kPerLayer);
+      random.matrix(prefix + "proj.weight", kPerLayer, spec.n_embd);
+      norm(prefix + "post_norm");
+    }
   }
   norm("output_norm");
   random.matrix("output.weight", spec.n_embd, spec.n_vocab);

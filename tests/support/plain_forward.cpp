@@ -162,7 +162,7 @@ class PlainModel {
   void rotate(std::span<float> heads, int layer, int position) const {
     if (config_.architecture == "cohere2" && layer % 4 == 3) return;
     const RopeConfig& rope = config_.rope_of(layer);
-    const auto dim = static_cast<size_t>(config_.head_dim);
+    const auto dim = static_cast<size_t>(config_.heads.dim);
     const auto half = static_cast<size_t>(rope.n_dims) / 2;
     const double magnitude =
         rope.ext_factor == 0.0f ? 1.0 : 1.0 + 0.1 * std::log(1.0 / static_cast<double>(rope.freq_scale));
@@ -190,8 +190,8 @@ class PlainModel {
               linear(prefix + "attn_v", rows)};
     }
     Heads heads;
-    const ptrdiff_t n_q = config_.n_embd_q();
-    const ptrdiff_t n_kv = config_.n_embd_kv();
+    const ptrdiff_t n_q = config_.heads.n_embd_q();
+    const ptrdiff_t n_kv = config_.heads.n_embd_kv();
     for (const Vector& x : linear(prefix + "attn_qkv", rows)) {
       heads.q.emplace_back(x.begin(), x.begin() + n_q);
       heads.k.emplace_back(x.begin() + n_q, x.begin() + n_q + n_kv);
@@ -202,8 +202,8 @@ class PlainModel {
 
   // What head `head` of row `row` reads from the rows it sees.
   Vector look(const Heads& heads, int layer, size_t row, size_t head) const {
-    const auto dim = static_cast<size_t>(config_.head_dim);
-    const size_t kv_head = head / static_cast<size_t>(config_.n_heads / config_.n_kv_heads);
+    const auto dim = static_cast<size_t>(config_.heads.dim);
+    const size_t kv_head = head / static_cast<size_t>(config_.heads.n / config_.heads.n_kv);
     const auto window = static_cast<size_t>(config_.is_windowed(layer) ? config_.window : 0);
     const size_t first = window > 0 && row + 1 > window ? row + 1 - window : 0;
     std::vector<double> shares;
@@ -242,7 +242,7 @@ class PlainModel {
     if (norms_rotated) norm_heads();
     std::vector<Vector> read(rows.size());
     for (size_t row = 0; row < rows.size(); ++row) {
-      for (size_t head = 0; head < static_cast<size_t>(config_.n_heads); ++head) {
+      for (size_t head = 0; head < static_cast<size_t>(config_.heads.n); ++head) {
         const Vector part = look(heads, layer, row, head);
         read[row].insert(read[row].end(), part.begin(), part.end());
       }

@@ -20,7 +20,8 @@ inline void write_without(const LayerSet& layers, const std::filesystem::path& f
       const std::string prefix = "blk." + std::to_string(layer) + ".";
       const bool skipped =
           (tensor.name.starts_with(prefix + "attn_output.") && !layers.runs(attention_block(layer))) ||
-          (tensor.name.starts_with(prefix + "ffn_down") && !layers.runs(mlp_block(layer)));
+          ((tensor.name.starts_with(prefix + "ffn_down") || tensor.name.starts_with(prefix + "proj.")) &&
+           !layers.runs(mlp_block(layer)));
       if (skipped) std::fill(tensor.data.begin(), tensor.data.end(), std::byte{0});
     }
   });

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
 #include <vector>
 
 #include "core/error.h"
@@ -20,68 +21,100 @@ Linear scaled(WeightLoader& loader, Linear linear, float scale) {
   return linear;
 }
 
-AttentionWeights declare_attention(WeightLoader& loader, const ModelConfig& config,
-                                   const std::string& prefix) {
+AttentionWeights declare_attention(WeightLoader& loader, const ModelConfig& config, int layer) {
+  const std::string prefix = layer_prefix(layer);
+  const HeadsConfig& heads = config.heads_of(layer);
   AttentionWeights attention;
   if (config.has_block_norms)
     attention.norm = declare_norm(loader, config, prefix + "attn_norm", config.n_embd);
   if (loader.has(prefix + "attn_qkv.weight")) {
     attention.qkv =
-        loader.linear(prefix + "attn_qkv", config.n_embd, config.n_embd_q() + 2 * config.n_embd_kv());
+        loader.linear(prefix + "attn_qkv", config.n_embd, heads.n_embd_q() + 2 * heads.n_embd_kv());
     if (attention.qkv.bias == nullptr) {
-      attention.q.bias = loader.optional_vector(prefix + "attn_q.bias", config.n_embd_q());
-      attention.k.bias = loader.optional_vector(prefix + "attn_k.bias", config.n_embd_kv());
-      attention.v.bias = loader.optional_vector(prefix + "attn_v.bias", config.n_embd_kv());
+      attention.q.bias = loader.optional_vector(prefix + "attn_q.bias", heads.n_embd_q());
+      attention.k.bias = loader.optional_vector(prefix + "attn_k.bias", heads.n_embd_kv());
+      attention.v.bias = loader.optional_vector(prefix + "attn_v.bias", heads.n_embd_kv());
     }
   } else {
-    attention.q = loader.linear(prefix + "attn_q", config.n_embd, config.n_embd_q());
-    attention.k = loader.linear(prefix + "attn_k", config.n_embd, config.n_embd_kv());
-    attention.v = loader.linear(prefix + "attn_v", config.n_embd, config.n_embd_kv());
+    attention.q = loader.linear(prefix + "attn_q", config.n_embd, heads.n_embd_q());
+    if (config.has_cells(layer)) {
+      attention.k = loader.linear(prefix + "attn_k", config.n_embd, heads.n_embd_kv());
+      const bool may_reuse_keys = config.may_reuse_keys && !config.is_windowed(layer);
+      if (!may_reuse_keys || loader.has(prefix + "attn_v.weight"))
+        attention.v = loader.linear(prefix + "attn_v", config.n_embd, heads.n_embd_kv());
+    }
   }
-  attention.out = scaled(loader, loader.linear(prefix + "attn_output", config.n_embd_q(), config.n_embd),
+  attention.out = scaled(loader, loader.linear(prefix + "attn_output", heads.n_embd_q(), config.n_embd),
                          config.residual_scale);
-  if (config.has_sinks) attention.sinks = loader.vector(prefix + "attn_sinks.weight", config.n_heads);
+  if (config.has_sinks) attention.sinks = loader.vector(prefix + "attn_sinks.weight", heads.n);
   return attention;
 }
 
-MlpWeights declare_mlp(WeightLoader& loader, const ModelConfig& config, const std::string& prefix,
+MlpWeights declare_mlp(WeightLoader& loader, const ModelConfig& config, int layer,
                        std::string_view norm) {
+  const std::string prefix = layer_prefix(layer);
+  const int n_ff = config.n_ff_of(layer);
   MlpWeights mlp;
   if (config.has_block_norms && !config.has_parallel_blocks)
     mlp.norm = declare_norm(loader, config, prefix + std::string(norm), config.n_embd);
   const std::string up = prefix + "ffn_up.weight";
   if (config.has_gates && !loader.has(prefix + "ffn_gate.weight") &&
-      loader.n_rows(up) == 2 * int64_t{config.n_ff}) {
-    mlp.gate = loader.half(up, 0, config.n_embd, config.n_ff);
-    mlp.up = loader.half(up, 1, config.n_embd, config.n_ff);
+      loader.n_rows(up) == 2 * int64_t{n_ff}) {
+    mlp.gate = loader.half(up, 0, config.n_embd, n_ff);
+    mlp.up = loader.half(up, 1, config.n_embd, n_ff);
   } else {
-    if (config.has_gates) mlp.gate = loader.linear(prefix + "ffn_gate", config.n_embd, config.n_ff);
-    mlp.up = loader.linear(prefix + "ffn_up", config.n_embd, config.n_ff);
+    if (config.has_gates) mlp.gate = loader.linear(prefix + "ffn_gate", config.n_embd, n_ff);
+    mlp.up = loader.linear(prefix + "ffn_up", config.n_embd, n_ff);
   }
-  mlp.down = scaled(loader, loader.linear(prefix + "ffn_down", config.n_ff, config.n_embd),
-                    config.residual_scale);
+  mlp.down =
+      scaled(loader, loader.linear(prefix + "ffn_down", n_ff, config.n_embd), config.residual_scale);
   return mlp;
 }
 
-MlpWeights declare_mixture(WeightLoader& loader, const ModelConfig& config, const std::string& prefix,
-                           std::string_view norm) {
+// `shared`: what the names of the MLP that all tokens use end with.
+MlpWeights declare_mixture(WeightLoader& loader, const ModelConfig& config, int layer,
+                           std::string_view norm, std::string_view shared) {
+  const std::string prefix = layer_prefix(layer);
   const ExpertsConfig& experts = config.experts;
   MlpWeights mlp;
   mlp.norm = declare_norm(loader, config, prefix + std::string(norm), config.n_embd);
   const int64_t n = experts.n_all;
-  mlp.experts =
-      ExpertWeights{.router = loader.decisive_linear(prefix + "ffn_gate_inp", config.n_embd, n),
-                    .preference = loader.optional_vector(prefix + "exp_probs_b.bias", n),
-                    .gate = loader.stack(prefix + "ffn_gate_exps", config.n_embd, experts.n_ff, n),
-                    .up = loader.stack(prefix + "ffn_up_exps", config.n_embd, experts.n_ff, n),
-                    .down = loader.stack(prefix + "ffn_down_exps", experts.n_ff, config.n_embd, n),
-                    .shared_share = {}};
+  const std::string router = prefix + "ffn_gate_inp";
+  ExpertWeights& made = mlp.experts.emplace();
+  made.router = experts.has_norms ? loader.decisive_matrix(router + ".weight", config.n_embd, n)
+                                  : loader.decisive_linear(router, config.n_embd, n);
+  made.preference = loader.optional_vector(prefix + "exp_probs_b.bias", n);
+  made.scales = loader.optional_vector(prefix + "ffn_down_exps.scale", n);
+  made.down = loader.stack(prefix + "ffn_down_exps", experts.n_ff, config.n_embd, n);
+  if (loader.has(prefix + "ffn_gate_up_exps.weight")) {
+    made.gate_up =
+        loader.stack(prefix + "ffn_gate_up_exps", config.n_embd, 2 * int64_t{experts.n_ff}, n);
+  } else {
+    made.gate = loader.stack(prefix + "ffn_gate_exps", config.n_embd, experts.n_ff, n);
+    made.up = loader.stack(prefix + "ffn_up_exps", config.n_embd, experts.n_ff, n);
+  }
+  if (experts.has_norms) {
+    const auto declare = [&](const char* name) {
+      return declare_norm(loader, config, prefix + name, config.n_embd);
+    };
+    Norm of_router{.kind = config.norm_kind};
+    of_router.weight = loader.vector(router + ".scale", config.n_embd);
+    made.norms = {.router = of_router,
+                  .experts = declare("pre_ffw_norm_2"),
+                  .made = declare("post_ffw_norm_2"),
+                  .shared = declare("post_ffw_norm_1")};
+    // What the router reads is divided by the root of its width, too.
+    made.router.scale = loader.constant(1.0f / std::sqrt(static_cast<float>(config.n_embd)));
+  }
   if (experts.n_ff_shared == 0) return mlp;
-  mlp.gate = loader.linear(prefix + "ffn_gate_shexp", config.n_embd, experts.n_ff_shared);
-  mlp.up = loader.linear(prefix + "ffn_up_shexp", config.n_embd, experts.n_ff_shared);
-  mlp.down = loader.linear(prefix + "ffn_down_shexp", experts.n_ff_shared, config.n_embd);
+  const auto linear = [&](const char* name, int64_t n_in, int64_t n_out) {
+    return loader.linear(fmt::format("{}{}{}", prefix, name, shared), n_in, n_out);
+  };
+  mlp.gate = linear("ffn_gate", config.n_embd, experts.n_ff_shared);
+  mlp.up = linear("ffn_up", config.n_embd, experts.n_ff_shared);
+  mlp.down = linear("ffn_down", experts.n_ff_shared, config.n_embd);
   if (experts.weighs_shared) {
-    mlp.experts->shared_share = loader.decisive_linear(prefix + "ffn_gate_inp_shexp", config.n_embd, 1);
+    made.shared_share = loader.decisive_linear(prefix + "ffn_gate_inp_shexp", config.n_embd, 1);
   }
   return mlp;
 }
@@ -98,12 +131,12 @@ void declare_post_norms(WeightLoader& loader, const ModelConfig& config, const s
 std::span<const Architecture* const> architectures() {
   static const auto all = [] {
     std::vector<const Architecture*> found = {
-        &llama_architecture(),   &qwen3_architecture(),     &qwen3vl_architecture(),
-        &gemma_architecture(),   &gemma2_architecture(),    &gemma3_architecture(),
-        &glm4_architecture(),    &phi3_architecture(),      &minicpm_architecture(),
-        &smollm3_architecture(), &olmo2_architecture(),     &exaone4_architecture(),
-        &hunyuan_architecture(), &maincoder_architecture(), &mistral3_architecture(),
-        &arcee_architecture(),   &gpt_oss_architecture(),
+        &llama_architecture(),    &qwen3_architecture(),   &qwen3vl_architecture(),
+        &gemma_architecture(),    &gemma2_architecture(),  &gemma3_architecture(),
+        &gemma4_architecture(),   &glm4_architecture(),    &phi3_architecture(),
+        &minicpm_architecture(),  &smollm3_architecture(), &olmo2_architecture(),
+        &exaone4_architecture(),  &hunyuan_architecture(), &maincoder_architecture(),
+        &mistral3_architecture(), &arcee_architecture(),   &gpt_oss_architecture(),
     };
     for (const auto& several :
          {llama_by_other_names(), layer_norm_architectures(), cohere_architectures(),
@@ -128,12 +161,11 @@ ggml_tensor* Architecture::attention(GraphBuilder& graph, int layer, ggml_tensor
   return graph.contribute(weights.out, attended, weights.post_norm, states);
 }
 
-ggml_tensor* Architecture::mlp(GraphBuilder& graph, int layer, ggml_tensor* states,
-                               ggml_tensor* entered) const {
+ggml_tensor* Architecture::mlp(GraphBuilder& graph, int layer, const RowStream& rows) const {
   const MlpWeights& weights = graph.layer(layer).mlp;
-  if (weights.experts) return graph.mixture(weights, states);
-  ggml_tensor* read = graph.config().has_parallel_blocks ? entered : states;
-  return graph.contribute(weights.down, graph.gated(weights, read), weights.post_norm, states);
+  if (weights.experts) return graph.mixture(weights, rows.states);
+  ggml_tensor* read = graph.config().has_parallel_blocks ? rows.entered : rows.states;
+  return graph.contribute(weights.down, graph.gated(weights, read), weights.post_norm, rows.states);
 }
 
 void require_text_sections(const GgufMetadata& metadata, std::string_view architecture) {
@@ -146,7 +178,7 @@ void require_text_sections(const GgufMetadata& metadata, std::string_view archit
 }
 
 void require_whole_rotation(const ModelConfig& config) {
-  if (config.rope.n_dims == config.head_dim) return;
+  if (config.rope.n_dims == config.heads.dim) return;
   fail(ErrorCode::kUnsupported, "heads that rotate in part are not supported in {} models",
        config.architecture);
 }
@@ -164,23 +196,25 @@ Norm declare_norm(WeightLoader& loader, const ModelConfig& config, const std::st
 
 void declare_head_norms(WeightLoader& loader, const ModelConfig& config, int layer,
                         AttentionWeights& attention) {
+  const HeadsConfig& heads = config.heads_of(layer);
   const bool together = config.head_norms == HeadNorms::kTogether;
   if (together && attention.qkv.weight != nullptr && attention.q.bias != nullptr)
     fail(ErrorCode::kUnsupported, "biases apart from their matrix, and norms of all heads at once, too");
   const auto declare = [&](const char* name, int64_t n_all) {
-    return declare_norm(loader, config, layer_prefix(layer) + name, together ? n_all : config.head_dim);
+    return declare_norm(loader, config, layer_prefix(layer) + name, together ? n_all : heads.dim);
   };
-  attention.q_norm = declare("attn_q_norm", config.n_embd_q());
-  attention.k_norm = declare("attn_k_norm", config.n_embd_kv());
+  attention.q_norm = declare("attn_q_norm", heads.n_embd_q());
+  if (config.has_cells(layer)) attention.k_norm = declare("attn_k_norm", heads.n_embd_kv());
 }
 
 LayerWeights Architecture::declare_layer(WeightLoader& loader, const ModelConfig& config,
                                          int layer) const {
   const std::string prefix = layer_prefix(layer);
-  LayerWeights weights{.attention = declare_attention(loader, config, prefix),
+  LayerWeights weights{.attention = declare_attention(loader, config, layer),
                        .mlp = config.has_experts(layer)
-                                  ? declare_mixture(loader, config, prefix, mlp_norm())
-                                  : declare_mlp(loader, config, prefix, mlp_norm())};
+                                  ? declare_mixture(loader, config, layer, mlp_norm(), shared_mlp())
+                                  : declare_mlp(loader, config, layer, mlp_norm()),
+                       .per_layer = {}};
   if (config.has_parallel_blocks) weights.mlp.norm = weights.attention.norm;
   if (config.has_head_norms) declare_head_norms(loader, config, layer, weights.attention);
   if (config.has_post_norms) declare_post_norms(loader, config, prefix, weights);

@@ -40,12 +40,17 @@ class Architecture {
   // (norms of queries and keys, norms after a block) are left out. An MLP reads the states, or, where
   // blocks are parallel, those that entered the layer.
   virtual ggml_tensor* attention(GraphBuilder& graph, int layer, ggml_tensor* states) const;
-  virtual ggml_tensor* mlp(GraphBuilder& graph, int layer, ggml_tensor* states,
-                           ggml_tensor* entered) const;
+  virtual ggml_tensor* mlp(GraphBuilder& graph, int layer, const RowStream& rows) const;
+  // What becomes of the states where a pass leaves the MLP out.
+  virtual ggml_tensor* without_mlp(GraphBuilder& /*graph*/, int /*layer*/, ggml_tensor* states) const {
+    return states;
+  }
 
  protected:
   // What files call the norm before an MLP.
   virtual std::string_view mlp_norm() const { return "ffn_norm"; }
+  // What they call the MLP that all tokens use beside experts: what its names end with.
+  virtual std::string_view shared_mlp() const { return "_shexp"; }
 };
 
 // All of them, and the one of that name (nullptr: none).

@@ -17,6 +17,7 @@ const Architecture& exaone4_architecture();
 const Architecture& gemma_architecture();
 const Architecture& gemma2_architecture();
 const Architecture& gemma3_architecture();
+const Architecture& gemma4_architecture();
 const Architecture& glm4_architecture();
 const Architecture& gpt_oss_architecture();
 std::span<const Architecture* const> granite_architectures();

@@ -35,7 +35,7 @@ class Gemma2Architecture final : public Architecture {
     config.attention_softcap = read_cap(reader, "attn_logit_softcapping", kScoreCap);
     config.logit_softcap = read_cap(reader, "final_logit_softcapping", kLogitCap);
     const int divisor =
-        config.n_layers == kLayersOf27B ? std::max(1, config.n_embd / config.n_heads) : config.head_dim;
+        config.n_layers == kLayersOf27B ? std::max(1, config.n_embd / config.heads.n) : config.heads.dim;
     config.query_scale = 1.0f / std::sqrt(static_cast<float>(divisor));
     config.attention_scale = 1.0f;
     config.window = reader.get_count_or("attention.sliding_window", kWindow);

@@ -34,7 +34,7 @@ class Gemma3Architecture final : public Architecture {
     }
     // Gemma scales queries, not scores: the same but for the rounding of a query.
     const int divisor =
-        config.n_layers == kLayersOf27B ? std::max(1, config.n_embd / config.n_heads) : config.head_dim;
+        config.n_layers == kLayersOf27B ? std::max(1, config.n_embd / config.heads.n) : config.heads.dim;
     config.query_scale = 1.0f / std::sqrt(static_cast<float>(divisor));
     config.attention_scale = 1.0f;
     const int64_t window = metadata.get_int(reader.key("attention.sliding_window")).value_or(0);

@@ -38,8 +38,8 @@ class Hunyuan final : public RotatedNorms {
       fail(ErrorCode::kUnsupported, "Hunyuan models that see are not supported");
     }
     const float alpha = reader.get_float_or("rope.scaling.alpha", 0.0f);
-    if (alpha > 0.0f && config.head_dim > 2) {
-      const auto dim = static_cast<float>(config.head_dim);
+    if (alpha > 0.0f && config.heads.dim > 2) {
+      const auto dim = static_cast<float>(config.heads.dim);
       config.rope.freq_base *= std::pow(alpha, dim / (dim - 2.0f));
     }
     if (!std::isfinite(config.rope.freq_base) || config.rope.freq_base <= 0.0f)

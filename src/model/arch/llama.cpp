@@ -15,9 +15,9 @@ class LlamaArchitecture final : public Architecture {
   ModelConfig config(const GgufMetadata& metadata) const override {
     ModelConfig config = read_mixture_config(metadata, RopeLayout::kPairs);
     config.experts.n_ff = config.n_ff;
-    if (config.rope.n_dims != config.head_dim) {
+    if (config.rope.n_dims != config.heads.dim) {
       fail(ErrorCode::kInvalidFile, "llama.rope.dimension_count of {} should equal the head size of {}",
-           config.rope.n_dims, config.head_dim);
+           config.rope.n_dims, config.heads.dim);
     }
     return config;
   }

@@ -2,6 +2,7 @@
 
 #include <ggml-cpu.h>
 
+#include <array>
 #include <cmath>
 
 #include "model/cpu/activation_layout.h"
@@ -84,8 +85,9 @@ class HeadsOp final : public CpuOp {
       : kernels_(kernels), options_(options) {}
 
   void run(ggml_tensor* dst, Worker worker) const override {
-    const ModelConfig& config = *options_.config;
-    const int64_t n_heads = config.n_heads + 2 * config.n_kv_heads;
+    const HeadsConfig& heads = options_.heads;
+    const int64_t n_heads =
+        !options_.has_cells ? heads.n : heads.n + heads.n_kv * (reuses_keys() ? 1 : 2);
     const auto [first, end] = share_of(worker, dst->ne[1] * n_heads);
     for (int64_t unit = first; unit < end; ++unit) compute(dst, unit / n_heads, unit % n_heads);
   }
@@ -93,45 +95,62 @@ class HeadsOp final : public CpuOp {
  private:
   // Heads are counted over queries, then keys, then values.
   void compute(ggml_tensor* dst, int64_t row, int64_t head) const {
-    const ModelConfig& config = *options_.config;
-    const int64_t dim = config.head_dim;
+    const auto& [n, n_kv, dim] = options_.heads;
     float* x = row_of<float>(dst->src[0], row) + head * dim;
     const float* table = row_of<float>(dst->src[1], row);
     const int64_t cell = static_cast<const int64_t*>(dst->src[2]->data)[row];
     add_bias(head, x);
-    if (head < config.n_heads) {
+    if (head < n) {
       place(options_.weights->q_norm, table, x);
       float* q = row_of<float>(dst, row) + head * dim;
-      const float scale = config.query_scale * temperature(dst->src[3], row);
+      const float scale = options_.config->query_scale * temperature(dst->src[3], row);
       for (int64_t i = 0; i < dim; ++i) q[i] = x[i] * scale;
-    } else if (head < config.n_heads + config.n_kv_heads) {
+    } else if (head < n + n_kv) {
+      if (reuses_keys()) store_value(cell, head - n, x);
       place(options_.weights->k_norm, table, x);
-      store_head(options_.keys, cell, (head - config.n_heads) * dim, dim, x);
+      store_head(options_.keys, cell, (head - n) * dim, dim, x);
     } else {
-      store_head(options_.values, cell, (head - config.n_heads - config.n_kv_heads) * dim, dim, x);
+      store_value(cell, head - n - n_kv, x);
     }
+  }
+
+  // Whether values are keys before norms and rotation.
+  bool reuses_keys() const {
+    return options_.weights->qkv.weight == nullptr && options_.weights->v.weight == nullptr;
+  }
+
+  void store_value(int64_t cell, int64_t head, const float* x) const {
+    std::array<float, kMaxHeadDim> normed;
+    const int dim = options_.heads.dim;
+    if (options_.config->has_value_norms) {
+      apply_norm(kernels_, {.kind = NormKind::kRms}, options_.config->norm_eps, dim, x, normed.data());
+      x = normed.data();
+    }
+    store_head(options_.values, cell, head * dim, dim, x);
   }
 
   // A projection in one matrix may come with the biases of three.
   void add_bias(int64_t head, float* x) const {
     const AttentionWeights& weights = *options_.weights;
     if (weights.qkv.weight == nullptr) return;
-    const ModelConfig& config = *options_.config;
+    const auto& [n, n_kv, dim] = options_.heads;
     const ggml_tensor* bias = weights.q.bias;
-    if (head >= config.n_heads) {
-      head -= config.n_heads;
-      bias = head < config.n_kv_heads ? weights.k.bias : weights.v.bias;
-      head %= config.n_kv_heads;
+    if (head >= n) {
+      head -= n;
+      bias = head < n_kv ? weights.k.bias : weights.v.bias;
+      head %= n_kv;
     }
     if (bias == nullptr) return;
-    const float* values = static_cast<const float*>(bias->data) + head * config.head_dim;
-    for (int64_t i = 0; i < config.head_dim; ++i) x[i] += values[i];
+    const float* values = static_cast<const float*>(bias->data) + head * dim;
+    for (int i = 0; i < dim; ++i) x[i] += values[i];
   }
 
   // A query's or key's head: its norm and its rotation.
   void place(const Norm& norm, const float* table, float* x) const {
     const ModelConfig& config = *options_.config;
-    const auto normalize = [&] { apply_norm(kernels_, norm, config.norm_eps, config.head_dim, x, x); };
+    const auto normalize = [&] {
+      apply_norm(kernels_, norm, config.norm_eps, options_.heads.dim, x, x);
+    };
     if (config.head_norms == HeadNorms::kEach) normalize();
     rotate(options_.rope_layout, options_.n_rope_dims, table, x);
     if (config.head_norms == HeadNorms::kEachRotated) normalize();

@@ -49,8 +49,8 @@ void for_share_of_groups(const ExpertGroups& groups, int64_t n_units, Worker wor
 
 class RouteOp final : public CpuOp {
  public:
-  RouteOp(const ExpertsConfig& config, const ggml_tensor* preference)
-      : config_(config), preference_(preference) {}
+  RouteOp(const ExpertsConfig& config, const ExpertWeights& experts)
+      : config_(config), preference_(experts.preference), scales_(experts.scales) {}
 
   void run(ggml_tensor* dst, Worker worker) const override {
     const ggml_tensor* scores = dst->src[0];
@@ -59,16 +59,21 @@ class RouteOp final : public CpuOp {
     std::vector<float> row(n_experts);
     for (int64_t i = first; i < end; ++i) {
       std::copy_n(row_of<float>(scores, i), n_experts, row.data());
-      const auto* preference =
-          preference_ != nullptr ? static_cast<const float*>(preference_->data) : nullptr;
-      choose_experts(config_, row, preference,
-                     {row_of<Route>(dst, i), static_cast<size_t>(config_.n_used)});
+      const std::span routes{row_of<Route>(dst, i), static_cast<size_t>(config_.n_used)};
+      choose_experts(config_, row, floats_of(preference_), routes);
+      if (scales_ == nullptr) continue;
+      for (Route& route : routes) route.share *= floats_of(scales_)[route.expert];
     }
   }
 
  private:
+  static const float* floats_of(const ggml_tensor* vector) {
+    return vector != nullptr ? static_cast<const float*>(vector->data) : nullptr;
+  }
+
   ExpertsConfig config_;
   const ggml_tensor* preference_;
+  const ggml_tensor* scales_;
 };
 
 class GroupOp final : public CpuOp {
@@ -114,10 +119,11 @@ class GatherOp final : public CpuOp {
 class ExpertGatedOp final : public CpuOp {
  public:
   ExpertGatedOp(const KernelSet& kernels, GateActivation activation, const ExpertGroups::Shape& shape,
-                std::vector<ProductPart> parts)
+                int64_t n_ff, std::vector<ProductPart> parts)
       : kernels_(kernels),
         shape_(shape),
-        n_ff_(parts.front().linear.packed->n_out / shape.n_experts),
+        n_ff_(n_ff),
+        n_out_(parts.front().linear.packed->n_out / shape.n_experts),
         blocks_(kernels, activation, std::move(parts)) {}
 
   void run(ggml_tensor* dst, Worker worker) const override {
@@ -131,7 +137,7 @@ class ExpertGatedOp final : public CpuOp {
                                    .end = std::min(units.end * kActivationBlock, n_ff_)},
                        .from = {.first = first, .end = first + group.n_rows},
                        .first_row = group.first_slot,
-                       .first_out = group.expert * n_ff_});
+                       .first_out = group.expert * n_out_});
     });
   }
   bool takes_many_shares() const override { return true; }
@@ -140,6 +146,7 @@ class ExpertGatedOp final : public CpuOp {
   const KernelSet& kernels_;
   ExpertGroups::Shape shape_;
   int64_t n_ff_;
+  int64_t n_out_;  // of an expert, in a matrix
   GatedBlocks blocks_;
 };
 
@@ -190,10 +197,10 @@ class CombineOp final : public CpuOp {
   static constexpr int64_t kColumns = 256;
 
   void combine(ggml_tensor* dst, int64_t row, Range columns) const {
-    const ggml_tensor *states = dst->src[0], *slots = dst->src[1], *shared = dst->src[4],
+    const ggml_tensor *slots = dst->src[0], *states = dst->src[3], *shared = dst->src[4],
                       *shared_share = dst->src[5];
-    const auto* routes = row_of<Route>(dst->src[2], row);
-    const ExpertGroups groups(shape_, numbers_of(dst->src[3]));
+    const auto* routes = row_of<Route>(dst->src[1], row);
+    const ExpertGroups groups(shape_, numbers_of(dst->src[2]));
     const int64_t n = columns.end - columns.first;
     std::array<float, static_cast<size_t>(kColumns)> sum{};
     const auto add = [&](const ggml_tensor* from, int64_t at, float share) {
@@ -206,9 +213,11 @@ class CombineOp final : public CpuOp {
     if (shared != nullptr) {
       add(shared, row, shared_share != nullptr ? sigmoid(*row_of<float>(shared_share, row)) : 1.0f);
     }
-    const float* x = row_of<float>(states, row) + columns.first;
     float* y = row_of<float>(dst, row) + columns.first;
-    for (int64_t i = 0; i < n; ++i) y[i] = x[i] + scale_ * sum[static_cast<size_t>(i)];
+    for (int64_t i = 0; i < n; ++i) y[i] = scale_ * sum[static_cast<size_t>(i)];
+    if (states == nullptr) return;
+    const float* x = row_of<float>(states, row) + columns.first;
+    for (int64_t i = 0; i < n; ++i) y[i] = x[i] + y[i];
   }
 
   ExpertGroups::Shape shape_;
@@ -278,8 +287,8 @@ void ExpertGroups::fill(std::span<const Route> routes) {
   }
 }
 
-std::unique_ptr<CpuOp> route_op(const ExpertsConfig& config, const ggml_tensor* preference) {
-  return std::make_unique<RouteOp>(config, preference);
+std::unique_ptr<CpuOp> route_op(const ExpertsConfig& config, const ExpertWeights& experts) {
+  return std::make_unique<RouteOp>(config, experts);
 }
 
 std::unique_ptr<CpuOp> group_op(const ExpertGroups::Shape& shape) {
@@ -291,9 +300,9 @@ std::unique_ptr<CpuOp> gather_op(const KernelSet& kernels, const ExpertGroups::S
 }
 
 std::unique_ptr<CpuOp> expert_gated_op(const KernelSet& kernels, GateActivation activation,
-                                       const ExpertGroups::Shape& shape,
+                                       const ExpertGroups::Shape& shape, int64_t n_ff,
                                        std::vector<ProductPart> parts) {
-  return std::make_unique<ExpertGatedOp>(kernels, activation, shape, std::move(parts));
+  return std::make_unique<ExpertGatedOp>(kernels, activation, shape, n_ff, std::move(parts));
 }
 
 std::unique_ptr<CpuOp> expert_product_op(const KernelSet& kernels, const ExpertGroups::Shape& shape,

@@ -65,20 +65,22 @@ class ExpertGroups {
 };
 
 // Rows of Route; the source has what the router says.
-std::unique_ptr<CpuOp> route_op(const ExpertsConfig& config, const ggml_tensor* preference);
+std::unique_ptr<CpuOp> route_op(const ExpertsConfig& config, const ExpertWeights& experts);
 // ExpertGroups of routes.
 std::unique_ptr<CpuOp> group_op(const ExpertGroups::Shape& shape);
 // The activations of slots; sources: those of rows, groups.
 std::unique_ptr<CpuOp> gather_op(const KernelSet& kernels, const ExpertGroups::Shape& shape, int64_t n);
-// Activations of slots (GatedBlocks); the last source are the groups. A single row
+// Activations of slots (GatedBlocks), n_ff for each; the last source are the groups. A single row
 // need not be gathered: its activations serve all groups.
 std::unique_ptr<CpuOp> expert_gated_op(const KernelSet& kernels, GateActivation activation,
-                                       const ExpertGroups::Shape& shape, std::vector<ProductPart> parts);
+                                       const ExpertGroups::Shape& shape, int64_t n_ff,
+                                       std::vector<ProductPart> parts);
 // F32 [n_out, slots]; the last source are the groups.
 std::unique_ptr<CpuOp> expert_product_op(const KernelSet& kernels, const ExpertGroups::Shape& shape,
                                          const ProductPart& part);
-// states + scale * (shares of what experts made + shared); sources: states, slots, routes, groups, and
-// what the MLP that all use made, if there is one, with the logit of its share, if it has one.
+// states + scale * (shares of what experts made + shared); sources: slots, routes, groups, states if
+// they are added, and what the MLP that all use made, if there is one, with the logit of its share, if
+// it has one.
 std::unique_ptr<CpuOp> combine_op(const ExpertGroups::Shape& shape, float scale);
 
 }  // namespace forerun

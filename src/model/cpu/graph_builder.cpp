@@ -6,8 +6,10 @@ namespace forerun {
 namespace {
 
 std::vector<Linear> projections(const AttentionWeights& weights) {
-  if (weights.qkv.weight == nullptr) return {weights.q, weights.k, weights.v};
-  return {weights.qkv};
+  if (weights.qkv.weight != nullptr) return {weights.qkv};
+  std::vector<Linear> all = {weights.q, weights.k, weights.v};
+  std::erase_if(all, [](const Linear& linear) { return linear.weight == nullptr; });
+  return all;
 }
 
 GateActivation gate_activation(Activation activation) {
@@ -78,9 +80,9 @@ ggml_tensor* CpuGraphBuilder::rope_table(int layer) {
   const RopeConfig& rope = config().rope_of(layer);
   ggml_tensor*& table = config().is_windowed(layer) ? window_rope_table_ : rope_table_;
   if (table == nullptr) {
-    table = ops_.add(context(), rope_table_op(rope, parts().weights.rope_factors),
-                     {GGML_TYPE_F32, rope.n_dims, parts().inputs.positions->ne[0]},
-                     {parts().inputs.positions});
+    table = ops_.add(
+        context(), rope_table_op(rope, rope.has_factors ? parts().weights.rope_factors : nullptr),
+        {GGML_TYPE_F32, rope.n_dims, parts().inputs.positions->ne[0]}, {parts().inputs.positions});
   }
   return table;
 }
@@ -94,7 +96,9 @@ ggml_tensor* CpuGraphBuilder::queries(int layer, ggml_tensor* states) {
   }
   const RopeConfig& rope = config().rope_of(layer);
   const HeadsOptions heads{.config = &config(),
+                           .heads = config().heads_of(layer),
                            .weights = &weights,
+                           .has_cells = config().has_cells(layer),
                            .rope_layout = rope.layout,
                            .n_rope_dims = config().rotates(layer) ? rope.n_dims : 0,
                            .keys = parts().cache.keys(layer),
@@ -102,7 +106,7 @@ ggml_tensor* CpuGraphBuilder::queries(int layer, ggml_tensor* states) {
   std::vector<ggml_tensor*> sources{projected, rope_table(layer), parts().inputs.cells};
   if (parts().inputs.temperatures != nullptr) sources.push_back(parts().inputs.temperatures);
   return ops_.add(context(), heads_op(kernels_, heads),
-                  {GGML_TYPE_F32, config().n_embd_q(), states->ne[1]}, std::move(sources));
+                  {GGML_TYPE_F32, heads.heads.n_embd_q(), states->ne[1]}, std::move(sources));
 }
 
 // Few rows share the cells they read, a chunk of cells at a time; many are parted.
@@ -110,9 +114,10 @@ constexpr int64_t kMaxRowsByChunk = 8;
 
 ggml_tensor* CpuGraphBuilder::attend(int layer, ggml_tensor* queries) {
   const int64_t n_rows = queries->ne[1];
-  const AttendOptions attention{.shape = {.head_dim = config().head_dim,
-                                          .n_heads = config().n_heads,
-                                          .n_kv_heads = config().n_kv_heads,
+  const HeadsConfig& heads = config().heads_of(layer);
+  const AttendOptions attention{.shape = {.head_dim = heads.dim,
+                                          .n_heads = heads.n,
+                                          .n_kv_heads = heads.n_kv,
                                           .scale = config().attention_scale,
                                           .soft_cap = config().attention_softcap},
                                 .keys = parts().cache.keys(layer),
@@ -124,7 +129,7 @@ ggml_tensor* CpuGraphBuilder::attend(int layer, ggml_tensor* queries) {
                                 .n_chunks = (parts().n_kv + kAttentionChunk - 1) / kAttentionChunk};
   ggml_tensor* partials = ops_.add(context(), attend_op(kernels_, attention),
                                    {GGML_TYPE_F32, partial_floats(attention), n_rows}, {queries});
-  const ActivationLayout layout{kernels_, config().n_embd_q(), n_rows};
+  const ActivationLayout layout{kernels_, heads.n_embd_q(), n_rows};
   return ops_.add(context(), merge_op(kernels_, attention), layout.output(), {partials});
 }
 
@@ -143,50 +148,104 @@ ggml_tensor* CpuGraphBuilder::gated_of(const MlpWeights& mlp, ggml_tensor* x) {
 
 ggml_tensor* CpuGraphBuilder::mixture(const MlpWeights& mlp, ggml_tensor* states) {
   const ExpertWeights& experts = *mlp.experts;
-  const int64_t n_embd = states->ne[0], n_rows = states->ne[1];
+  const int64_t n_embd = states->ne[0], n_rows = states->ne[1], n_ff = config().experts.n_ff;
   const ExpertGroups::Shape shape{.n_rows = n_rows,
                                   .n_used = config().experts.n_used,
                                   .n_experts = config().experts.n_all,
                                   .rows_together = kernels_.rows_together};
   ggml_tensor* x = activations(mlp.norm, states);
+  ggml_tensor* of_router = experts.norms ? activations(experts.norms->router, states) : x;
+  ggml_tensor* of_experts = experts.norms ? activations(experts.norms->experts, states) : x;
   const auto route_bytes = static_cast<int64_t>(sizeof(Route)) * shape.n_used;
-  ggml_tensor* routes = ops_.add(context(), route_op(config().experts, experts.preference),
-                                 {GGML_TYPE_I8, route_bytes, n_rows}, {multiply({experts.router}, x)});
+  ggml_tensor* routes =
+      ops_.add(context(), route_op(config().experts, experts), {GGML_TYPE_I8, route_bytes, n_rows},
+               {multiply({experts.router}, of_router)});
   ggml_tensor* groups =
       ops_.add(context(), group_op(shape), {GGML_TYPE_I32, shape.n_numbers(), 1}, {routes});
 
-  ggml_tensor* gathered = x;
+  ggml_tensor* gathered = of_experts;
   if (n_rows > 1) {
     const ActivationLayout layout{kernels_, n_embd, shape.most_slots()};
-    gathered = ops_.add(context(), gather_op(kernels_, shape, n_embd), layout.output(), {x, groups});
+    gathered =
+        ops_.add(context(), gather_op(kernels_, shape, n_embd), layout.output(), {of_experts, groups});
   }
-  Product in = product_of({experts.gate, experts.up}, gathered);
+  const bool is_fused = experts.gate_up.weight != nullptr;
+  Product in = product_of(
+      is_fused ? std::vector{experts.gate_up, experts.gate_up} : std::vector{experts.gate, experts.up},
+      gathered);
+  if (is_fused) in.parts[1].first = n_ff;
   in.sources.push_back(groups);
-  const ActivationLayout layout{kernels_, config().experts.n_ff, shape.most_slots()};
+  const ActivationLayout layout{kernels_, n_ff, shape.most_slots()};
   ggml_tensor* gated = ops_.add(
       context(),
-      expert_gated_op(kernels_, gate_activation(config().activation), shape, std::move(in.parts)),
+      expert_gated_op(kernels_, gate_activation(config().activation), shape, n_ff, std::move(in.parts)),
       layout.output(), std::move(in.sources));
   Product out = product_of({experts.down}, gated);
   out.sources.push_back(groups);
   ggml_tensor* made = ops_.add(context(), expert_product_op(kernels_, shape, out.parts[0]),
                                {GGML_TYPE_F32, n_embd, shape.most_slots()}, std::move(out.sources));
 
-  std::vector<ggml_tensor*> sources = {states, made, routes, groups};
-  if (mlp.down.weight != nullptr) {
-    sources.push_back(multiply({mlp.down}, gated_of(mlp, x)));
-    if (experts.shared_share.weight != nullptr) sources.push_back(multiply({experts.shared_share}, x));
+  const auto combine = [&](std::vector<ggml_tensor*> added) {
+    std::vector<ggml_tensor*> sources = {made, routes, groups};
+    sources.insert(sources.end(), added.begin(), added.end());
+    return ops_.add(context(), combine_op(shape, config().residual_scale),
+                    {GGML_TYPE_F32, n_embd, n_rows}, std::move(sources));
+  };
+  const bool has_shared = mlp.down.weight != nullptr;
+  ggml_tensor* shared = has_shared ? multiply({mlp.down}, gated_of(mlp, x)) : nullptr;
+  if (experts.norms) {
+    ggml_tensor* sum = norm_add(experts.norms->made, combine({}),
+                                has_shared ? norm_add(experts.norms->shared, shared) : nullptr);
+    return norm_add(mlp.post_norm, sum, states);
   }
-  return ops_.add(context(), combine_op(shape, config().residual_scale), {GGML_TYPE_F32, n_embd, n_rows},
-                  std::move(sources));
+  std::vector<ggml_tensor*> added = {states};
+  if (has_shared) {
+    added.push_back(shared);
+    if (experts.shared_share.weight != nullptr) added.push_back(multiply({experts.shared_share}, x));
+  }
+  return combine(std::move(added));
+}
+
+ggml_tensor* CpuGraphBuilder::norm_add(const Norm& norm, ggml_tensor* x, ggml_tensor* residual) {
+  std::vector<ggml_tensor*> sources = {x};
+  if (residual != nullptr) sources.push_back(residual);
+  return ops_.add(context(), norm_add_op(kernels_, norm, config().norm_eps),
+                  {GGML_TYPE_F32, x->ne[0], x->ne[1]}, std::move(sources));
 }
 
 ggml_tensor* CpuGraphBuilder::contribute(const Linear& linear, ggml_tensor* x, const Norm& post_norm,
                                          ggml_tensor* states) {
   if (post_norm.kind == NormKind::kNone) return multiply({linear}, x, states);
-  ggml_tensor* out = multiply({linear}, x);
-  return ops_.add(context(), norm_add_op(kernels_, post_norm, config().norm_eps),
-                  {GGML_TYPE_F32, out->ne[0], out->ne[1]}, {out, states});
+  return norm_add(post_norm, multiply({linear}, x), states);
+}
+
+ggml_tensor* CpuGraphBuilder::per_layer(ggml_tensor* rows) {
+  ggml_tensor*& found = per_layer_[rows];
+  if (found != nullptr) return found;
+  if (rows != nullptr) return found = copy_rows(per_layer(nullptr), rows);
+  const PerLayerInputs& weights = *parts().weights.per_layer;
+  ggml_tensor* of_table = parts().inputs.per_layer;
+  ggml_tensor* projected =
+      multiply({weights.projection}, activations(Norm{}, parts().inputs.embeddings));
+  return found =
+             ops_.add(context(),
+                      per_layer_op(kernels_, weights.norm, config().norm_eps, config().n_embd_per_layer),
+                      {GGML_TYPE_F32, of_table->ne[0], of_table->ne[1]}, {projected, of_table});
+}
+
+ggml_tensor* CpuGraphBuilder::add_per_layer(int layer, ggml_tensor* states, ggml_tensor* rows) {
+  const PerLayerWeights& weights = *this->layer(layer).per_layer;
+  const int64_t n = config().n_embd_per_layer;
+  const ActivationLayout layout{kernels_, n, states->ne[1]};
+  ggml_tensor* gates = multiply({weights.gate}, activations(Norm{}, states));
+  ggml_tensor* mixed =
+      ops_.add(context(), gate_op(kernels_, gate_activation(config().activation), layer * n),
+               layout.output(), {gates, per_layer(rows)});
+  return contribute(weights.projection, mixed, weights.post_norm, states);
+}
+
+ggml_tensor* CpuGraphBuilder::scaled(ggml_tensor* states, ggml_tensor* factor) {
+  return ops_.add(context(), scale_op(factor), {GGML_TYPE_F32, states->ne[0], states->ne[1]}, {states});
 }
 
 ggml_tensor* CpuGraphBuilder::head(ggml_tensor* states) {

@@ -3,6 +3,7 @@
 // and up with the activation between them, project and add.
 #pragma once
 
+#include <map>
 #include <vector>
 
 #include "model/cpu/attention_ops.h"
@@ -26,6 +27,8 @@ class CpuGraphBuilder final : public GraphBuilder {
   ggml_tensor* contribute(const Linear& linear, ggml_tensor* x, const Norm& post_norm,
                           ggml_tensor* states) override;
   ggml_tensor* mixture(const MlpWeights& mlp, ggml_tensor* states) override;
+  ggml_tensor* add_per_layer(int layer, ggml_tensor* states, ggml_tensor* rows) override;
+  ggml_tensor* scaled(ggml_tensor* states, ggml_tensor* factor) override;
   ggml_tensor* head(ggml_tensor* states) override;
   ggml_tensor* copy_rows(ggml_tensor* states, ggml_tensor* rows) override;
   std::unique_ptr<PassProgram> finish() override;
@@ -44,13 +47,18 @@ class CpuGraphBuilder final : public GraphBuilder {
   // Their outputs one after another, F32, with `residual` added if there is one.
   ggml_tensor* multiply(std::vector<Linear> linears, ggml_tensor* x, ggml_tensor* residual = nullptr);
   ggml_tensor* gated_of(const MlpWeights& mlp, ggml_tensor* x);
+  // norm(x), with `residual` added if there is one.
+  ggml_tensor* norm_add(const Norm& norm, ggml_tensor* x, ggml_tensor* residual = nullptr);
   ggml_tensor* rope_table(int layer);
+  // What all layers have of those rows' tokens, [n_embd_per_layer * n_layers, rows].
+  ggml_tensor* per_layer(ggml_tensor* rows);
 
   const KernelSet& kernels_;
   const VisibleRows& rows_;
   CpuOps ops_;
   ggml_tensor* rope_table_ = nullptr;
   ggml_tensor* window_rope_table_ = nullptr;
+  std::map<ggml_tensor*, ggml_tensor*> per_layer_;  // by rows
 };
 
 }  // namespace forerun

@@ -1,6 +1,7 @@
 #include "model/cpu/norm_ops.h"
 
 #include <algorithm>
+#include <numbers>
 
 #include "model/cpu/activation_layout.h"
 
@@ -41,8 +42,9 @@ class NormAddOp final : public CpuOp {
     const auto [first, end] = share_of(worker, dst->ne[1]);
     for (int64_t row = first; row < end; ++row) {
       float* y = row_of<float>(dst, row);
-      const float* residual = row_of<float>(dst->src[1], row);
       apply_norm(kernels_, norm_, eps_, dst->ne[0], row_of<float>(dst->src[0], row), y);
+      if (dst->src[1] == nullptr) continue;
+      const float* residual = row_of<float>(dst->src[1], row);
       for (int64_t i = 0; i < dst->ne[0]; ++i) y[i] += residual[i];
     }
   }
@@ -53,13 +55,37 @@ class NormAddOp final : public CpuOp {
   float eps_;
 };
 
+class PerLayerOp final : public CpuOp {
+ public:
+  PerLayerOp(const KernelSet& kernels, const Norm& norm, float eps, int64_t n)
+      : kernels_(kernels), norm_(norm), eps_(eps), n_(n) {}
+
+  void run(ggml_tensor* dst, Worker worker) const override {
+    const int64_t n_layers = dst->ne[0] / n_;
+    const auto [first, end] = share_of(worker, dst->ne[1] * n_layers);
+    for (int64_t unit = first; unit < end; ++unit) {
+      const int64_t row = unit / n_layers, offset = unit % n_layers * n_;
+      float* y = row_of<float>(dst, row) + offset;
+      const float* of_table = row_of<float>(dst->src[1], row) + offset;
+      apply_norm(kernels_, norm_, eps_, n_, row_of<float>(dst->src[0], row) + offset, y);
+      for (int64_t i = 0; i < n_; ++i) y[i] = (y[i] + of_table[i]) * std::numbers::sqrt2_v<float> / 2;
+    }
+  }
+
+ private:
+  const KernelSet& kernels_;
+  Norm norm_;
+  float eps_;
+  int64_t n_;
+};
+
 class NormTogetherOp final : public CpuOp {
  public:
   NormTogetherOp(const KernelSet& kernels, const ModelConfig& config, const AttentionWeights& weights)
       : kernels_(kernels), config_(config), weights_(weights) {}
 
   void run(ggml_tensor* dst, Worker worker) const override {
-    const int64_t n_q = config_.n_embd_q(), n_kv = config_.n_embd_kv();
+    const int64_t n_q = config_.heads.n_embd_q(), n_kv = config_.heads.n_embd_kv();
     const auto [first, end] = share_of(worker, dst->ne[1]);
     for (int64_t row = first; row < end; ++row) {
       const float* x = row_of<float>(dst->src[0], row);
@@ -97,6 +123,10 @@ std::unique_ptr<CpuOp> norm_op(const KernelSet& kernels, const Norm& norm, float
 
 std::unique_ptr<CpuOp> norm_add_op(const KernelSet& kernels, const Norm& norm, float eps) {
   return std::make_unique<NormAddOp>(kernels, norm, eps);
+}
+
+std::unique_ptr<CpuOp> per_layer_op(const KernelSet& kernels, const Norm& norm, float eps, int64_t n) {
+  return std::make_unique<PerLayerOp>(kernels, norm, eps, n);
 }
 
 std::unique_ptr<CpuOp> norm_together_op(const KernelSet& kernels, const ModelConfig& config,

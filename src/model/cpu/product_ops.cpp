@@ -60,6 +60,46 @@ class SoftCapOp final : public CpuOp {
   float cap_;
 };
 
+class ScaleOp final : public CpuOp {
+ public:
+  explicit ScaleOp(const ggml_tensor* factor) : factor_(factor) {}
+
+  void run(ggml_tensor* dst, Worker worker) const override {
+    const float factor = *data_of(factor_);
+    const auto [first, end] = share_of(worker, dst->ne[1]);
+    for (int64_t row = first; row < end; ++row) {
+      const float* x = row_of<float>(dst->src[0], row);
+      float* y = row_of<float>(dst, row);
+      for (int64_t i = 0; i < dst->ne[0]; ++i) y[i] = x[i] * factor;
+    }
+  }
+
+ private:
+  const ggml_tensor* factor_;
+};
+
+class GateOp final : public CpuOp {
+ public:
+  GateOp(const KernelSet& kernels, GateActivation activation, int64_t first)
+      : kernels_(kernels), activation_(activation), first_(first) {}
+
+  void run(ggml_tensor* dst, Worker worker) const override {
+    const ggml_tensor* gates = dst->src[0];
+    const ActivationLayout layout{kernels_, gates->ne[0], gates->ne[1]};
+    const auto [first, end] = layout.rows_of(share_of(worker, layout.n_bundles()));
+    for (int64_t row = first; row < end; ++row) {
+      kernels_.gate(activation_, row_of<float>(gates, row), row_of<float>(dst->src[1], row) + first_,
+                    layout.n, layout.floats(dst, row));
+      layout.quantize(dst, row, 0, layout.n);
+    }
+  }
+
+ private:
+  const KernelSet& kernels_;
+  GateActivation activation_;
+  int64_t first_;
+};
+
 class ProductOp final : public CpuOp {
  public:
   ProductOp(const KernelSet& kernels, std::vector<ProductPart> parts, bool adds_residual)
@@ -193,9 +233,10 @@ void GatedBlocks::compute_few(ggml_tensor* dst, const ActivationLayout& layout, 
   std::array<float, static_cast<size_t>(kGatedRows * kGatedOutputs)> ups;
   const Range& outputs = part.outputs;
   const int64_t n = outputs.end - outputs.first, n_rows = part.from.end - part.from.first;
-  const Range all{.first = part.first_out + outputs.first, .end = part.first_out + outputs.end};
   const auto project = [&](const ProductPart& product, float* y) {
     const PackedMatrix& matrix = *product.linear.packed;
+    const int64_t before = part.first_out + product.first;
+    const Range all{.first = before + outputs.first, .end = before + outputs.end};
     matrix.multiply(all.first / matrix.lanes, (all.end + matrix.lanes - 1) / matrix.lanes,
                     operand_of(kernels_, product, dst, part.from), y, kGatedOutputs);
     for (int64_t r = 0; r < n_rows; ++r) scale_and_bias(product.linear, all, y + r * kGatedOutputs);
@@ -222,6 +263,14 @@ std::unique_ptr<CpuOp> copy_rows_op() {
 
 std::unique_ptr<CpuOp> soft_cap_op(float cap) {
   return std::make_unique<SoftCapOp>(cap);
+}
+
+std::unique_ptr<CpuOp> scale_op(const ggml_tensor* factor) {
+  return std::make_unique<ScaleOp>(factor);
+}
+
+std::unique_ptr<CpuOp> gate_op(const KernelSet& kernels, GateActivation activation, int64_t first) {
+  return std::make_unique<GateOp>(kernels, activation, first);
 }
 
 std::unique_ptr<CpuOp> product_op(const KernelSet& kernels, std::vector<ProductPart> parts,

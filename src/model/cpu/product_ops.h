@@ -23,11 +23,18 @@ std::unique_ptr<CpuOp> copy_rows_op();
 // cap * tanh(x / cap)
 std::unique_ptr<CpuOp> soft_cap_op(float cap);
 
+// x times a number, which is the tensor's only one.
+std::unique_ptr<CpuOp> scale_op(const ggml_tensor* factor);
+
+// Activations: activation(first source) * the n numbers of the second from `first` on, in every row.
+std::unique_ptr<CpuOp> gate_op(const KernelSet& kernels, GateActivation activation, int64_t first);
+
 // One matrix of a product and the source of the node that it is multiplied with: activations
 // (ActivationLayout), or what convert_op() makes of them.
 struct ProductPart {
   Linear linear;
   int source;
+  int64_t first = 0;  // GatedBlocks: its first output, where the matrix has others as well
 };
 
 // Its rows of that source, as the matrix wants them.

@@ -266,8 +266,8 @@ ggml_tensor* CudaGraphBuilder::queries(int layer, ggml_tensor* states) {
       is_fused ? std::vector{weights.qkv} : std::vector{weights.q, weights.k, weights.v};
   std::vector<Output> outputs = multiply(linears, activations(weights.norm, states, linears));
   if (is_fused) {  // one matrix, which may come with the biases of three
-    const auto n_q = static_cast<int>(config().n_embd_q()),
-               n_kv = static_cast<int>(config().n_embd_kv());
+    const auto n_q = static_cast<int>(config().heads.n_embd_q()),
+               n_kv = static_cast<int>(config().heads.n_embd_kv());
     const Output all = outputs.front();
     const auto part = [&](int first, int n, const ggml_tensor* bias) {
       Output output = all;
@@ -291,9 +291,9 @@ ggml_tensor* CudaGraphBuilder::queries(int layer, ggml_tensor* states) {
                  .k = {},
                  .v = {},
                  .n_rows = n_rows_of(states),
-                 .n_heads = config().n_heads,
-                 .n_kv_heads = config().n_kv_heads,
-                 .head_dim = config().head_dim,
+                 .n_heads = config().heads.n,
+                 .n_kv_heads = config().heads.n_kv,
+                 .head_dim = config().heads.dim,
                  .q_norm = nullptr,
                  .k_norm = nullptr,
                  .eps = config().norm_eps,
@@ -323,7 +323,7 @@ ggml_tensor* CudaGraphBuilder::queries(int layer, ggml_tensor* states) {
     placed.q_out = static_cast<__half*>(dst->data);
     heads(placed, stream);
   };
-  const size_t row_bytes = static_cast<size_t>(config().n_embd_q()) * sizeof(__half);
+  const size_t row_bytes = static_cast<size_t>(config().heads.n_embd_q()) * sizeof(__half);
   return ops_.add(context(), {GGML_TYPE_I8, static_cast<int64_t>(row_bytes), work.n_rows},
                   std::move(sources), launch);
 }

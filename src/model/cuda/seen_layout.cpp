@@ -22,9 +22,9 @@ T* at(std::byte* base, size_t place) {
 }  // namespace
 
 AttentionShape attention_shape(const ModelConfig& config) {
-  return {.head_dim = config.head_dim,
-          .n_heads = config.n_heads,
-          .n_kv_heads = config.n_kv_heads,
+  return {.head_dim = config.heads.dim,
+          .n_heads = config.heads.n,
+          .n_kv_heads = config.heads.n_kv,
           .scale = config.attention_scale,
           .soft_cap = config.attention_softcap};
 }

@@ -116,10 +116,10 @@ ModelConfig read_llama_config(const GgufMetadata& metadata) {
   config.n_embd = count("embedding_length");
   config.n_ctx_train = count("context_length");
   config.n_ff = count("feed_forward_length");
-  config.n_heads = count("attention.head_count");
-  config.n_kv_heads = count("attention.head_count_kv");
-  config.head_dim = count("attention.key_length");
-  if (config.head_dim == 0 && config.n_heads > 0) config.head_dim = config.n_embd / config.n_heads;
+  config.heads.n = count("attention.head_count");
+  config.heads.n_kv = count("attention.head_count_kv");
+  config.heads.dim = count("attention.key_length");
+  if (config.heads.dim == 0 && config.heads.n > 0) config.heads.dim = config.n_embd / config.heads.n;
   return config;
 }
 
