@@ -153,7 +153,7 @@ TEST(Gpu, ComputesWithTheCpuWhatTheCpuComputes) {
   const auto device = Device::open({.name = gpus.front(), .n_threads = 2, .pin_threads = false});
   for (const std::string& name : tiny_model_names()) {
     const auto model = load_beside_cpu(model_file(name), device);
-    if (model == nullptr) continue;
+    if (model == nullptr || !model->has_blocks()) continue;
     const Outputs expected = run_everything(load_model(model_file(name)));
     const Outputs found = run_everything(model);
     EXPECT_TRUE(are_near(*model, found.logits, expected.logits)) << name;

@@ -168,6 +168,8 @@ std::shared_ptr<const Model> Model::load(std::shared_ptr<const GgufFile> file,
   model->device_ = std::move(device);
   model->placement_ = std::move(placement);
   const Architecture* architecture = architecture_of(*model->file_);
+  if (architecture != nullptr && !model->placement_.suits(architecture->config(model->file_->metadata())))
+    model->placement_.by_libllama = true;
   if (!model->placement_.needs_libllama()) model->architecture_ = architecture;
   if (model->architecture_ == nullptr) {
     model->llama_ =
@@ -190,7 +192,6 @@ std::shared_ptr<const Model> Model::load(std::shared_ptr<const GgufFile> file,
 }
 
 void Model::load_parts(const std::function<void(double)>& progress) {
-  CHECK(!placement_.is_spread() || !config_.must_stay_together());
   parts_ = parts_of(device_, placement_, config_);
   part_of_block_.assign(static_cast<size_t>(2 * config_.n_layers), 0);
   std::deque<WeightLoader> loaders;

@@ -224,8 +224,7 @@ Placement place_model(const GgufFile& file, const Device& device, const Placemen
   if (ours != nullptr) {
     const ModelConfig config = ours->config(file.metadata());
     Placement placement = plan(config);
-    const bool is_parted = placement.is_spread() && config.must_stay_together();
-    if (!placement.needs_libllama() && !is_parted) return placement;
+    if (!placement.needs_libllama() && placement.suits(config)) return placement;
   }
   Placement placement = plan(read_llama_config(file.metadata()));
   placement.by_libllama = ours != nullptr;

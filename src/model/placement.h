@@ -47,6 +47,8 @@ struct Placement {
   std::shared_ptr<const RpcServers> servers;  // nullptr: none takes part
 
   bool is_spread() const { return !parts.empty(); }
+  // Whether layers that look at the cells of others are with them.
+  bool suits(const ModelConfig& config) const { return !is_spread() || !config.must_stay_together(); }
   bool needs_libllama() const { return by_libllama || servers != nullptr || from_file; }
   // Whether the CPU computes the MLPs of a layer that is another device's, where graphs are our own.
   bool keeps_on_cpu(const ModelConfig& config, int layer) const {
