@@ -31,14 +31,13 @@ BothLogits read(const Model& model, Executor& executor, const LayerSet& layers, 
 
 TEST(LayerSkipping, EqualsLibllamaWithZeroedProjections) {
   for (const std::string name :
-       {"tiny-llama",      "tiny-llama-bias", "tiny-llama-q4_k",    "tiny-qwen2",
-        "tiny-qwen3",      "tiny-gemma3",     "tiny-gemma3-layers", "tiny-gemma3-fused",
-        "tiny-gemma2",     "tiny-granite",    "tiny-glm4",          "tiny-phi",
-        "tiny-smollm3",    "tiny-olmo2",      "tiny-olmo3",         "tiny-exaone4",
-        "tiny-hunyuan",    "tiny-mistral3",   "tiny-stablelm",      "tiny-olmo",
-        "tiny-starcoder2", "tiny-nemotron",   "tiny-mixtral-q4_0",  "tiny-qwen2moe",
-        "tiny-granitemoe", "tiny-gpt-oss",    "tiny-cohere2",       "tiny-gemma4",
-        "tiny-gemma4-e",   "tiny-gemma4-moe"}) {
+       {"tiny-llama",      "tiny-llama-bias",    "tiny-llama-q4_k",   "tiny-qwen2",    "tiny-qwen3",
+        "tiny-gemma3",     "tiny-gemma3-layers", "tiny-gemma3-fused", "tiny-gemma2",   "tiny-granite",
+        "tiny-glm4",       "tiny-phi",           "tiny-smollm3",      "tiny-olmo2",    "tiny-olmo3",
+        "tiny-exaone4",    "tiny-hunyuan",       "tiny-mistral3",     "tiny-stablelm", "tiny-olmo",
+        "tiny-starcoder2", "tiny-nemotron",      "tiny-mixtral-q4_0", "tiny-qwen2moe", "tiny-granitemoe",
+        "tiny-gpt-oss",    "tiny-cohere2",       "tiny-gemma4",       "tiny-gemma4-e", "tiny-gemma4-moe",
+        "tiny-deepseek2"}) {
     const auto model = load_model(model_file(name));
     const auto executor = make_executor(model);
     const int n_layers = model->config().n_layers;

@@ -117,8 +117,9 @@ TEST(RowInvariance, OnAGpu) {
 
 // Threads beyond the machine's cores wait for each other at every node, so few passes.
 TEST(RowInvariance, MoreThreads) {
-  for (const char* name : {"tiny-llama-q4_k", "tiny-qwen2", "tiny-gemma3-pattern", "tiny-gemma4-e",
-                           "tiny-gemma4-moe", "tiny-mixtral-q4_k", "tiny-gpt-oss-mxfp4"}) {
+  for (const char* name :
+       {"tiny-llama-q4_k", "tiny-qwen2", "tiny-gemma3-pattern", "tiny-gemma4-e", "tiny-gemma4-moe",
+        "tiny-deepseek2", "tiny-mixtral-q4_k", "tiny-gpt-oss-mxfp4"}) {
     expect_same_rows(name, {{16}, {1, 16}, {7}, {16}});
   }
 }

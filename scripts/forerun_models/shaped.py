@@ -51,6 +51,17 @@ _BIAS_SPREAD = 0.1
 
 
 @dataclass(frozen=True)
+class Latent:
+    """Attention with latent numbers."""
+
+    n: int
+    n_rotated: int
+    n_query: int
+    n_value: int
+    n_down: int
+
+
+@dataclass(frozen=True)
 class Shape:
     title: str
     arch: str
@@ -69,6 +80,8 @@ class Shape:
     eps: float = 1e-5
     n_experts: int = 0  # each of them with n_ff
     n_used: int = 0
+    n_ff_dense: int = 0  # of the first layer, which has one MLP, where it has; the others have an expert that all tokens use
+    latent: Latent | None = None
     per_layer: int = 0  # Gemma 4's small models: numbers of each token that a layer has for itself,
     n_sharing: int = 0  # layers at the end without keys and values, with MLPs twice as wide,
     window_head_size: int = 0  # and heads of four layers of five
@@ -80,6 +93,10 @@ SHAPES = {
     "qwen2-1.5b": Shape("Qwen2 1.5B", "qwen2", 28, 1536, 8960, 12, 2, 128, 151936, 32768, 1e6, qkv_bias=True, eps=1e-6),
     # A quarter of its layers: as large as most machines have memory for.
     "qwen3-30b-a3b-quarter": Shape("Qwen3 30B-A3B, 12 layers", "qwen3moe", 12, 2048, 768, 32, 4, 128, 151936, 32768, 1e6, tied=False, eps=1e-6, n_experts=128, n_used=8),
+    "glm-4.7-flash-quarter": Shape(
+        "GLM 4.7 Flash, 12 layers", "deepseek2", 12, 2048, 1536, 20, 1, 576, 154880, 202752, 1e6, tied=False, n_experts=64, n_used=4,
+        n_ff_dense=10240, latent=Latent(512, 64, 192, 256, 768),
+    ),
     # Blocks of smaller models' shapes, as many as make 1.5 billion weights.
     "phi4-1.5b": Shape("Phi 4 mini, 9 layers", "phi3", 9, 3072, 8192, 24, 8, 128, 200064, 131072, 10000.0, is_fused=True),
     "gemma2-1.5b": Shape("Gemma 2 2B, 12 layers", "gemma2", 12, 2304, 9216, 8, 4, 256, 256000, 8192, 10000.0, eps=1e-6),
@@ -169,14 +186,14 @@ def _write_keys(writer: gguf.GGUFWriter, spec: ShapedSpec) -> None:
     writer.add_context_length(shape.n_ctx)
     writer.add_embedding_length(shape.width)
     writer.add_block_count(shape.n_layer)
-    writer.add_feed_forward_length(shape.n_ff if not shape.n_sharing else [_n_ff(shape, i) for i in range(shape.n_layer)])
+    writer.add_feed_forward_length((shape.n_ff_dense or shape.n_ff) if not shape.n_sharing else [_n_ff(shape, i) for i in range(shape.n_layer)])
     writer.add_head_count(shape.n_head)
     writer.add_head_count_kv(shape.n_head_kv)
     writer.add_key_length(shape.head_size)
-    writer.add_value_length(shape.head_size)
+    writer.add_value_length(shape.latent.n if shape.latent else shape.head_size)
     writer.add_layer_norm_rms_eps(shape.eps)
     writer.add_vocab_size(shape.n_vocab)
-    writer.add_rope_dimension_count(shape.head_size)
+    writer.add_rope_dimension_count(shape.latent.n_rotated if shape.latent else shape.head_size)
     writer.add_rope_freq_base(shape.rope_base)
     if shape.arch == "gemma2":
         writer.add_sliding_window(4096)
@@ -195,6 +212,16 @@ def _write_keys(writer: gguf.GGUFWriter, spec: ShapedSpec) -> None:
         writer.add_expert_count(shape.n_experts)
         writer.add_expert_used_count(shape.n_used)
         writer.add_expert_feed_forward_length(shape.n_ff)
+    if shape.n_ff_dense:
+        writer.add_leading_dense_block_count(1)
+        writer.add_expert_shared_count(1)
+        writer.add_expert_gating_func(gguf.ExpertGatingFuncType.SIGMOID)
+        writer.add_expert_weights_norm(True)
+    if latent := shape.latent:
+        writer.add_key_length_mla(latent.n_query + latent.n_rotated)
+        writer.add_value_length_mla(latent.n_value)
+        writer.add_kv_lora_rank(latent.n)
+        writer.add_q_lora_rank(latent.n_down)
     _vocabulary(shape.n_vocab).write(writer)
 
 
@@ -227,9 +254,8 @@ def _tensors(spec: ShapedSpec) -> list[_Tensor]:
             type_ = _SMALLER_BLOCKS[type_]
         return _Tensor(f"{name}.weight", (n_rows, row), type_, 1 / math.sqrt(row))
 
-    def stack(name: str, n_rows: int, row: int) -> _Tensor:
-        one = matrix(name, n_rows, row)
-        return replace(one, shape=(shape.n_experts, n_rows, row))
+    def stack(name: str, n_rows: int, row: int, n: int = shape.n_experts) -> _Tensor:
+        return replace(matrix(name, n_rows, row), shape=(n, n_rows, row))
 
     def vector(name: str, n: int, spread: float = 0) -> _Tensor:
         return _Tensor(name, (n,), Type.F32, spread)
@@ -248,16 +274,30 @@ def _tensors(spec: ShapedSpec) -> list[_Tensor]:
         queries = [("attn_qkv", q + 2 * kv)] if shape.is_fused else [("attn_q", q), ("attn_k", kv), ("attn_v", kv)]
         if shape.n_sharing and i >= shape.n_layer - shape.n_sharing:
             queries = queries[:1]
+        n_read = q
+        if latent := shape.latent:
+            down = [("attn_q_a", latent.n_down), ("attn_kv_a_mqa", latent.n + latent.n_rotated)]
+            result += [matrix(f"{layer}.{name}", n, d) for name, n in down]
+            result += [vector(f"{layer}.attn_q_a_norm.weight", latent.n_down), vector(f"{layer}.attn_kv_a_norm.weight", latent.n)]
+            result.append(matrix(f"{layer}.attn_q_b", shape.n_head * (latent.n_query + latent.n_rotated), latent.n_down))
+            result.append(stack(f"{layer}.attn_k_b", latent.n, latent.n_query, shape.n_head))
+            result.append(stack(f"{layer}.attn_v_b", latent.n_value, latent.n, shape.n_head))
+            queries, n_read = [], shape.n_head * latent.n_value
         for name, n in queries:
             result.append(matrix(f"{layer}.{name}", n, d))
             if shape.qkv_bias:
                 result.append(vector(f"{layer}.{name}.bias", n, _BIAS_SPREAD))
         if shape.arch in ("qwen3", "qwen3moe", "gemma4"):
             result += [vector(f"{layer}.attn_{x}_norm.weight", head_size) for x in ("q", "k")]
-        result.append(matrix(f"{layer}.attn_output", d, q))
+        result.append(matrix(f"{layer}.attn_output", d, n_read))
         result.append(vector(f"{layer}.ffn_norm.weight", d))
-        ending, mlp = ("_exps", stack) if shape.n_experts else ("", matrix)
-        if shape.n_experts:
+        has_experts = shape.n_experts and (i > 0 or not shape.n_ff_dense)
+        ending, mlp = ("_exps", stack) if has_experts else ("", matrix)
+        n_ff = n_ff if has_experts else shape.n_ff_dense or n_ff
+        if has_experts and shape.n_ff_dense:
+            result += [matrix(f"{layer}.ffn_{name}_shexp", n_ff, d) for name in ("gate", "up")]
+            result.append(matrix(f"{layer}.ffn_down_shexp", d, n_ff))
+        if has_experts:
             result.append(matrix(f"{layer}.ffn_gate_inp", shape.n_experts, d, Type.F32))
         ups = ["ffn_up"] if shape.is_fused else ["ffn_gate", "ffn_up"]
         result += [mlp(f"{layer}.{name}{ending}", n_ff * 2 // len(ups), d) for name in ups]

@@ -17,7 +17,7 @@ import gguf
 import numpy as np
 
 from . import vocabulary, vocabulary_kinds
-from .tiny_specs import Experts, Gemma4, TinySpec
+from .tiny_specs import Experts, Gemma4, Latent, TinySpec
 
 CONTEXT = 1024
 LOGIT_SPREAD = 2.5  # standard deviation of the logits
@@ -74,8 +74,11 @@ def _write_keys(writer: gguf.GGUFWriter, spec: TinySpec) -> None:
     writer.add_feed_forward_length(spec.n_ff if not spec.gemma4 else [_of_layer(spec, i).n_ff for i in range(spec.n_layer)])
     writer.add_head_count(spec.n_head)
     writer.add_head_count_kv(spec.n_head_kv if not spec.gemma4 else [_of_layer(spec, i).n_head_kv for i in range(spec.n_layer)])
-    writer.add_key_length(spec.head_size)
-    writer.add_value_length(spec.head_size)
+    if spec.latent:
+        _write_latent(writer, spec.latent)
+    else:
+        writer.add_key_length(spec.head_size)
+        writer.add_value_length(spec.head_size)
     if spec.arch in _NORMS_OF_MEANS:
         writer.add_layer_norm_eps(1e-5)
     else:
@@ -113,6 +116,17 @@ def _write_keys(writer: gguf.GGUFWriter, spec: TinySpec) -> None:
     _vocabulary(spec).write(writer)
 
 
+def _write_latent(writer: gguf.GGUFWriter, latent: Latent) -> None:
+    writer.add_key_length(latent.n + latent.n_rotated)
+    writer.add_value_length(latent.n)
+    writer.add_key_length_mla(latent.n_query + latent.n_rotated)
+    writer.add_value_length_mla(latent.n_value)
+    writer.add_kv_lora_rank(latent.n)
+    writer.add_rope_dimension_count(latent.n_rotated)
+    if latent.n_down:
+        writer.add_q_lora_rank(latent.n_down)
+
+
 def _write_gemma4(writer: gguf.GGUFWriter, spec: TinySpec, kinds: Gemma4) -> None:
     for key in ("attention.key_length_swa", "attention.value_length_swa", "rope.dimension_count_swa"):
         writer.add_uint32(f"{spec.arch}.{key}", kinds.window_head_size)
@@ -135,7 +149,7 @@ def _write_experts(writer: gguf.GGUFWriter, spec: TinySpec, experts: Experts) ->
     writer.add_expert_count(experts.n_all)
     writer.add_expert_used_count(experts.n_used)
     writer.add_expert_feed_forward_length(experts.n_ff)
-    if spec.arch == "glm4moe":
+    if spec.arch in ("glm4moe", "deepseek2"):
         writer.add_expert_shared_count(experts.n_ff_shared // experts.n_ff)
     elif experts.n_ff_shared:
         writer.add_expert_shared_feed_forward_length(experts.n_ff_shared)
@@ -192,6 +206,14 @@ def _tensors(spec: TinySpec):
         q_size, kv_size = spec.n_head * spec.head_size, spec.n_head_kv * spec.head_size
         if spec.arch not in _ONLY_POST_NORMS:
             yield from _norm(draw, spec, f"{layer}.attn_norm")
+        if spec.latent:
+            yield from _latent(draw, spec, layer, spec.latent)
+            yield from _norm(draw, spec, f"{layer}.ffn_norm")
+            if i >= spec.experts.n_dense_layers:
+                yield from _experts(draw, layer, d, spec.experts)
+            else:
+                yield from _mlp(draw, spec, layer)
+            continue
         q = draw.matrix(f"{layer}.attn_q.weight", q_size, d, 1.5)
         k = draw.matrix(f"{layer}.attn_k.weight", kv_size, d)
         v = draw.matrix(f"{layer}.attn_v.weight", kv_size, d)
@@ -240,6 +262,22 @@ def _tensors(spec: TinySpec):
         yield draw.matrix("output.weight", n_vocab, d, head_gain)
     if spec.head_bias:
         yield draw.bias("output.bias", n_vocab)
+
+
+def _latent(draw: "Drawer", spec: TinySpec, layer: str, latent: Latent):
+    n_queries, d = spec.n_head * (latent.n_query + latent.n_rotated), spec.width
+    if latent.n_down:
+        yield draw.matrix(f"{layer}.attn_q_a.weight", latent.n_down, d)
+        yield draw.norm(f"{layer}.attn_q_a_norm.weight", latent.n_down)
+        yield draw.matrix(f"{layer}.attn_q_b.weight", n_queries, latent.n_down, 1.5)
+    else:
+        yield draw.matrix(f"{layer}.attn_q.weight", n_queries, d, 1.5)
+    yield draw.matrix(f"{layer}.attn_kv_a_mqa.weight", latent.n + latent.n_rotated, d)
+    yield draw.norm(f"{layer}.attn_kv_a_norm.weight", latent.n)
+    for name, n_out, n_in in (("k", latent.n, latent.n_query), ("v", latent.n_value, latent.n)):
+        of_all, data = draw.matrix(f"{layer}.attn_{name}_b.weight", spec.n_head * n_out, n_in)
+        yield of_all, data.reshape(spec.n_head, n_out, n_in)
+    yield draw.matrix(f"{layer}.attn_output.weight", d, spec.n_head * latent.n_value)
 
 
 def _gemma4_tables(draw: "Drawer", spec: TinySpec, n_vocab: int):

@@ -48,6 +48,17 @@ class Experts:
 
 
 @dataclass(frozen=True)
+class Latent:
+    """Of attention with latent numbers."""
+
+    n: int = 64
+    n_rotated: int = 32
+    n_query: int = 32
+    n_value: int = 48
+    n_down: int = 96  # what queries are made of; 0: of the states
+
+
+@dataclass(frozen=True)
 class Gemma4:
     """What layers of one model do differently."""
 
@@ -83,6 +94,7 @@ class TinySpec:
     temperature: float | None = None  # of queries, by their position
     experts: Experts | None = None
     gemma4: Gemma4 | None = None
+    latent: Latent | None = None
     separate_biases: bool = False  # beside a fused matrix, as some older files have
     rope: Rope = Rope()
     window: int | None = None
@@ -269,8 +281,25 @@ def _mixtures() -> list[TinySpec]:
             tied=False,
             experts=Experts(n_ff_shared=96, n_dense_layers=1, has_preference=True, gating=2, scale=1.5, normalises=True),
         ),
+        *_latent(),
         *_mixtures_of_halves(),
         GPT_OSS,
+    ]
+
+
+def _latent() -> list[TinySpec]:
+    small = TinySpec("", "deepseek2", n_layer=3, width=128, n_ff=160, n_head=4, n_head_kv=1, weight_type="F32", tied=False)
+    return [
+        replace(
+            small, name="tiny-deepseek2", latent=Latent(),
+            experts=Experts(n_ff_shared=96, n_dense_layers=1, has_preference=True, gating=2, scale=1.5, normalises=True),
+        ),
+        # Queries of the states themselves are known by the number of layers.
+        replace(
+            small, name="tiny-deepseek2-lite", n_layer=27, width=64, n_ff=64, n_head=2, latent=Latent(n=32, n_down=0),
+            experts=Experts(n_all=4, n_ff=32, n_ff_shared=64, n_dense_layers=26, gating=1),
+            rope=Rope(scaling="yarn", factor=40.0, original_context=64, log_multiplier=0.0707),
+        ),
     ]
 
 

@@ -86,7 +86,7 @@ namespace {
 struct Share {
   const Machine& machine;
   Bytes bytes;
-  int64_t n_cell_numbers;  // keys, and as many values, of a token where it computes attention
+  int64_t n_cell_numbers;  // keys and values of a token where it computes attention
 
   double seconds(const ModelConfig& config, int n_rows) const {
     const auto read = [&](int n) {
@@ -95,7 +95,7 @@ struct Share {
     return (read(n_rows) + read(1) * machine.row_share * (n_rows - 1)) / machine.bandwidth;
   }
   double seconds_per_token(int n_rows) const {
-    const double cell_bytes = 2.0 * 2 * static_cast<double>(n_cell_numbers);
+    const double cell_bytes = 2.0 * static_cast<double>(n_cell_numbers);
     return kAttentionFactor * cell_bytes / machine.bandwidth *
            (1 + machine.attention_row_share * (n_rows - 1));
   }
@@ -105,7 +105,7 @@ std::vector<Share> shares_of(const Model& model) {
   if (model.parts().empty()) {
     return {{.machine = machine_of(model.device(), /*has_own_kernels=*/false),
              .bytes = bytes_of(model),
-             .n_cell_numbers = model.config().n_layers * model.config().heads.n_embd_kv()}};
+             .n_cell_numbers = 2 * model.config().n_layers * model.config().heads.n_embd_kv()}};
   }
   std::vector<Share> shares;
   for (const ModelPart& part : model.parts()) {
@@ -114,7 +114,7 @@ std::vector<Share> shares_of(const Model& model) {
     };
     int64_t n_cell_numbers = 0;
     for (int layer = 0; layer < model.config().n_layers; ++layer) {
-      if (part.has_attention(layer)) n_cell_numbers += model.config().heads_of(layer).n_embd_kv();
+      if (part.has_attention(layer)) n_cell_numbers += model.config().n_cell_numbers(layer);
     }
     shares.push_back({.machine = machine_of(*part.device, part.has_own_kernels()),
                       .bytes = bytes_of(model, counts),

@@ -18,6 +18,9 @@ namespace {
 // Counts beyond this are damage, and keeping them below it keeps products of two
 // of them inside 64 bits.
 constexpr int64_t kMaxCount = int64_t{1} << 30;
+// Experts, and what heads make of latent numbers, lie one behind the other in matrices of tiles, which
+// none of them shares.
+constexpr int kGrain = 16;
 
 float checked_float(const std::string& key, double value) {
   if (!std::isfinite(value) ||
@@ -100,6 +103,34 @@ void read_windowed_kind(const ConfigReader& reader, ModelConfig& config) {
   config.n_ff = std::ranges::max(config.layer_n_ff);
 }
 
+// Heads that look at latent numbers, a single key for all of them.
+void read_latent(const ConfigReader& reader, ModelConfig& config) {
+  if (!reader.metadata().has(reader.key("attention.key_length_mla")))
+    fail(ErrorCode::kUnsupported, "latent attention whose keys are made of it is not supported");
+  LatentConfig& latent = config.latent;
+  latent.n = reader.get_count("attention.kv_lora_rank");
+  latent.n_rotated = reader.get_count("rope.dimension_count");
+  const int n_key = reader.get_count("attention.key_length_mla");
+  latent.n_query = n_key - latent.n_rotated;
+  latent.n_value = reader.get_count("attention.value_length_mla");
+  latent.n_down = reader.get_count_or_none("attention.q_lora_rank");
+  config.heads.n = uniform_count(reader, "attention.head_count", std::nullopt);
+  config.heads.n_kv = 1;
+  config.heads.dim = latent.n + latent.n_rotated;
+  if (latent.n_query < 1 || latent.n_rotated % 2 != 0) {
+    fail(ErrorCode::kInvalidFile, "{} of {} does not fit keys of {}", reader.key("rope.dimension_count"),
+         latent.n_rotated, n_key);
+  }
+  for (const int n : {latent.n, latent.n_value}) {
+    if (n % kGrain == 0) continue;
+    fail(ErrorCode::kUnsupported, "latent attention of {} numbers is not supported: multiples of {} are",
+         n, kGrain);
+  }
+  if (static_cast<int64_t>(config.heads.n) * std::max(config.heads.dim, n_key) > kMaxCount) {
+    fail(ErrorCode::kInvalidFile, "{} heads of size {} are too many", config.heads.n, n_key);
+  }
+}
+
 int read_rope_dims(const ConfigReader& reader, const std::string& name, int head_dim) {
   const int n_dims = reader.get_count_or(name, head_dim);
   if (n_dims > head_dim || n_dims % 2 != 0) {
@@ -139,9 +170,6 @@ RopeConfig read_rope(const ConfigReader& reader, const ModelConfig& config, Rope
   return rope;
 }
 
-// Experts lie one behind the other in matrices of tiles, which none of them shares.
-constexpr int kExpertGrain = 16;
-
 ExpertsConfig read_experts(const ConfigReader& reader, const ModelConfig& config) {
   ExpertsConfig experts;
   if (reader.metadata().get_int(reader.key("expert_count")).value_or(0) <= 1) return experts;
@@ -155,9 +183,9 @@ ExpertsConfig read_experts(const ConfigReader& reader, const ModelConfig& config
     fail(ErrorCode::kUnsupported, "a mixture that uses {} of {} experts is too large", experts.n_used,
          experts.n_all);
   }
-  if (experts.n_ff % kExpertGrain != 0 || config.n_embd % kExpertGrain != 0) {
+  if (experts.n_ff % kGrain != 0 || config.n_embd % kGrain != 0) {
     fail(ErrorCode::kUnsupported, "experts of {} x {} are not supported: both must be multiples of {}",
-         config.n_embd, experts.n_ff, kExpertGrain);
+         config.n_embd, experts.n_ff, kGrain);
   }
   if (reader.metadata().get_int(reader.key("expert_group_count")).value_or(1) > 1) {
     fail(ErrorCode::kUnsupported, "experts in groups are not supported");
@@ -227,7 +255,11 @@ ModelConfig read_mixture_config(const GgufMetadata& metadata, RopeLayout layout,
     read_windowed_kind(reader, config);
   } else {
     config.n_ff = uniform_count(reader, "feed_forward_length", std::nullopt);
-    config.heads = read_heads(reader, config.n_embd);
+    if (kinds == LayerKinds::kLatent) {
+      read_latent(reader, config);
+    } else {
+      config.heads = read_heads(reader, config.n_embd);
+    }
   }
   config.norm_kind = norm_kind;
   const std::string eps = norm_kind == NormKind::kLayer ? "attention.layer_norm_epsilon"
@@ -282,7 +314,7 @@ int ModelConfig::cells_layer(int layer) const {
 
 int64_t ModelConfig::n_cell_numbers() const {
   int64_t n = 0;
-  for (int layer = 0; layer < n_layers; ++layer) n += has_cells(layer) ? heads_of(layer).n_embd_kv() : 0;
+  for (int layer = 0; layer < n_layers; ++layer) n += has_cells(layer) ? n_cell_numbers(layer) : 0;
   return n;
 }
 

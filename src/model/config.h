@@ -97,6 +97,17 @@ struct HeadsConfig {
   int64_t n_embd_kv() const { return int64_t{n_kv} * dim; }
 };
 
+// Attention whose heads all look at the same latent numbers of a cell: what they make of a query's first
+// numbers is compared with these, the other numbers of the query with a key that is rotated. What comes
+// out is latent too, and each head's values are made of it.
+struct LatentConfig {
+  int n = 0;          // latent numbers; 0: attention has none
+  int n_rotated = 0;  // numbers of the key that is rotated, behind them
+  int n_query = 0;    // of a head's query before the rotated ones
+  int n_value = 0;    // of a head's values
+  int n_down = 0;     // what queries are made of; 0: of the states
+};
+
 struct ModelConfig {
   std::string architecture;
   std::string name;
@@ -104,7 +115,8 @@ struct ModelConfig {
   int n_embd = 0;
   int n_vocab = 0;
   int n_ctx_train = 0;
-  HeadsConfig heads;
+  HeadsConfig heads;  // with latent numbers: what cells have
+  LatentConfig latent;
   int n_ff = 0;  // the largest
   float norm_eps = 1e-5f;
   RopeConfig rope;
@@ -164,7 +176,10 @@ struct ModelConfig {
   // Whose cells a layer looks at: its own, mostly.
   int cells_layer(int layer) const;
   bool has_cells(int layer) const { return cells_layer(layer) == layer; }
-  // Keys of a cell in all layers together, and as many of values.
+  // Keys and values of a layer's cell, and of all layers together.
+  int64_t n_cell_numbers(int layer) const {
+    return heads_of(layer).n_embd_kv() * (latent.n > 0 ? 1 : 2);
+  }
   int64_t n_cell_numbers() const;
   // Whether layers look at the cells of others, which have to be on the same device.
   bool must_stay_together() const { return first_sharing_cells.has_value(); }
@@ -176,8 +191,8 @@ ModelConfig read_config(const GgufMetadata& metadata, RopeLayout layout,
                         NormKind norm_kind = NormKind::kRms);
 
 class ConfigReader;
-// Whether layers with a window have heads, rotation and MLPs of their own.
-enum class LayerKinds { kAlike, kWindowedDiffer };
+// Whether layers with a window have heads, rotation and MLPs of their own; or heads have latent numbers.
+enum class LayerKinds { kAlike, kWindowedDiffer, kLatent };
 // The same for a family that has mixtures, too. They all say how many experts there are and how large
 // these are, which is as large as the MLP of a model without where they do not; how tokens use them is
 // the family's.

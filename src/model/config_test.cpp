@@ -294,7 +294,7 @@ TEST(Config, Gemma4SharesCells) {
   std::vector<int> looked_at;
   for (int layer = 0; layer < config.n_layers; ++layer) looked_at.push_back(config.cells_layer(layer));
   EXPECT_THAT(looked_at, ::testing::ElementsAre(0, 1, 2, 1, 1, 2));
-  EXPECT_EQ(config.n_cell_numbers(), 32 + 32 + 32);
+  EXPECT_EQ(config.n_cell_numbers(), 2 * (32 + 32 + 32));
   EXPECT_TRUE(config.must_stay_together());
   const std::string key = "gemma4.attention.shared_kv_layers";
   EXPECT_EQ(read(gemma4().set(key, 0u)).cells_layer(5), 5);
@@ -315,6 +315,37 @@ TEST(Config, Gemma4RefusesWhatDoesNotFit) {
   const int32_t n_kv[6] = {2, 1, 1, 2, 2, 1};
   gguf_set_arr_data(mixed.metadata(), "gemma4.attention.head_count_kv", GGUF_TYPE_INT32, n_kv, 6);
   expect_refused(mixed, ErrorCode::kUnsupported, "differs between layers");
+}
+
+TEST(Config, DeepSeek2HasLatentNumbers) {
+  const auto deepseek = [] { return tiny_model({.architecture = "deepseek2"}); };
+  ModelConfig config = read(deepseek());
+  EXPECT_EQ(config.latent.n, 32);
+  EXPECT_EQ(config.latent.n_query, 16);
+  EXPECT_EQ(config.heads.dim, 48);
+  EXPECT_EQ(config.heads.n_kv, 1);
+  EXPECT_EQ(config.n_cell_numbers(0), 48) << "values are a part of the key";
+  EXPECT_FLOAT_EQ(config.attention_scale, 1.0f / std::sqrt(32.0f));
+  EXPECT_EQ(config.experts.gating, ExpertGating::kSoftmax);
+  EXPECT_EQ(config.experts.n_ff_shared, config.experts.n_ff);
+
+  // With YaRN rotation keeps magnitudes where the file says how scores grow.
+  auto stretched = deepseek();
+  stretched.set("deepseek2.rope.scaling.type", "yarn").set("deepseek2.rope.scaling.factor", 4.0f);
+  EXPECT_FLOAT_EQ(read(stretched).rope.attn_factor, 1.0f);
+  config = read(stretched.set("deepseek2.rope.scaling.yarn_log_multiplier", 0.0707f));
+  EXPECT_FLOAT_EQ(config.rope.attn_factor * (1.0f + 0.1f * std::log(4.0f)), 1.0f);
+  const float growth = 1.0f + 0.0707f * std::log(4.0f);
+  EXPECT_FLOAT_EQ(config.attention_scale, growth * growth / std::sqrt(32.0f));
+
+  expect_refused(deepseek().remove("deepseek2.attention.key_length_mla"), ErrorCode::kUnsupported,
+                 "keys are made of it");
+  expect_refused(deepseek().set("deepseek2.attention.kv_lora_rank", 40u), ErrorCode::kUnsupported,
+                 "multiples of 16");
+  expect_refused(deepseek().set("deepseek2.attention.key_length_mla", 16u), ErrorCode::kInvalidFile,
+                 "does not fit keys of 16");
+  expect_refused(deepseek().set("deepseek2.attention.temperature_scale", 0.1f), ErrorCode::kUnsupported,
+                 "grow with their position");
 }
 
 TEST(Config, NormsOfMeansHaveAKeyOfTheirOwn) {

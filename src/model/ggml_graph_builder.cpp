@@ -88,6 +88,7 @@ ggml_tensor* GgmlGraphBuilder::rope(ggml_tensor* heads, int layer) {
 }
 
 ggml_tensor* GgmlGraphBuilder::queries(int layer, ggml_tensor* states) {
+  if (config().latent.n > 0) return latent_queries(layer, states);
   const AttentionWeights& weights = this->layer(layer).attention;
   QueryKeyValue qkv = project(layer, norm(states, weights.norm));
   const auto place = [&](ggml_tensor* heads, const Norm& norm) {
@@ -107,21 +108,24 @@ ggml_tensor* GgmlGraphBuilder::queries(int layer, ggml_tensor* states) {
   expand(qkv.q);
   expand(qkv.v);
   expand(qkv.k);
-  const auto store = [&](ggml_tensor* cache, ggml_tensor* heads) {
-    ggml_tensor* rows =
-        ggml_view_2d(context(), heads, heads->ne[0] * heads->ne[1], heads->ne[2], heads->nb[2], 0);
-    expand(ggml_set_rows(context(), cache, rows, parts().inputs.cells));
-  };
   store(parts().cache.keys(layer), qkv.k);
   store(parts().cache.values(layer), qkv.v);
   return qkv.q;
 }
 
-// The first n_kv cells of a layer's keys or values as [head_dim, n_kv, n_kv_heads].
-ggml_tensor* GgmlGraphBuilder::cell_view(ggml_tensor* cache, const HeadsConfig& heads) {
+// [n, n_kv_heads, n_rows], of rows without gaps.
+void GgmlGraphBuilder::store(ggml_tensor* cache, ggml_tensor* heads) {
+  ggml_tensor* rows =
+      ggml_view_2d(context(), heads, heads->ne[0] * heads->ne[1], heads->ne[2], heads->nb[2], 0);
+  expand(ggml_set_rows(context(), cache, rows, parts().inputs.cells));
+}
+
+// The first n numbers of heads in the first n_kv cells of a layer's keys or values as [n, n_kv,
+// n_kv_heads].
+ggml_tensor* GgmlGraphBuilder::cell_view(ggml_tensor* cache, const HeadsConfig& heads, int64_t n) {
   ggml_tensor* view =
-      ggml_view_3d(context(), cache, heads.dim, heads.n_kv, parts().n_kv,
-                   ggml_row_size(cache->type, heads.dim), ggml_row_size(cache->type, cache->ne[0]), 0);
+      ggml_view_3d(context(), cache, n, heads.n_kv, parts().n_kv, ggml_row_size(cache->type, heads.dim),
+                   ggml_row_size(cache->type, cache->ne[0]), 0);
   return ggml_permute(context(), view, 0, 2, 1, 3);
 }
 
@@ -129,15 +133,55 @@ ggml_tensor* GgmlGraphBuilder::attend(int layer, ggml_tensor* queries) {
   ggml_tensor* mask = config().is_windowed(layer) ? parts().inputs.window_mask : parts().inputs.mask;
   CHECK(mask != nullptr);
   const HeadsConfig& heads = config().heads_of(layer);
+  const bool is_latent = config().latent.n > 0;
+  const int64_t n_value = is_latent ? config().latent.n : heads.dim;
   const Attention attention{.q = ggml_permute(context(), queries, 0, 2, 1, 3),
-                            .k = cell_view(parts().cache.keys(layer), heads),
-                            .v = cell_view(parts().cache.values(layer), heads),
+                            .k = cell_view(parts().cache.keys(layer), heads, heads.dim),
+                            .v = cell_view(parts().cache.values(layer), heads, n_value),
                             .mask = mask,
                             .sinks = this->layer(layer).attention.sinks,
                             .scale = config().attention_scale,
                             .soft_cap = config().attention_softcap};
   ggml_tensor* out = use_flash_attention_ ? flash_attention(attention) : plain_attention(attention);
+  if (is_latent) return latent_values(layer, out);
   return ggml_reshape_2d(context(), out, heads.n_embd_q(), queries->ne[2]);
+}
+
+ggml_tensor* GgmlGraphBuilder::latent_queries(int layer, ggml_tensor* states) {
+  const AttentionWeights& attention = this->layer(layer).attention;
+  const LatentWeights& weights = *attention.latent;
+  const LatentConfig& latent = config().latent;
+  const int64_t n_rows = states->ne[1], n_heads = config().heads.n;
+  ggml_tensor* x = norm(states, attention.norm);
+  ggml_tensor* read =
+      weights.query_down.weight != nullptr ? norm(linear(weights.query_down, x), weights.query_norm) : x;
+  ggml_tensor* queries = ggml_reshape_3d(context(), linear(weights.query, read),
+                                         latent.n_query + latent.n_rotated, n_heads, n_rows);
+  const auto part = [&](ggml_tensor* of, int64_t first, int64_t n, int64_t n_parts) {
+    return ggml_view_3d(context(), of, n, n_parts, n_rows, n_parts > 1 ? of->nb[1] : of->nb[0] * n,
+                        n_parts > 1 ? of->nb[2] : of->nb[1], static_cast<size_t>(first) * of->nb[0]);
+  };
+  ggml_tensor* turned = rope(part(queries, latent.n_query, latent.n_rotated, n_heads), layer);
+  ggml_tensor* compared = ggml_permute(context(), part(queries, 0, latent.n_query, n_heads), 0, 2, 1, 3);
+  compared = ggml_mul_mat(context(), weights.query_up.weight, compared);  // [n, n_rows, n_heads]
+  ggml_tensor* q = ggml_concat(context(), ggml_permute(context(), compared, 0, 2, 1, 3), turned, 0);
+  if (config().query_scale != 1.0f) q = ggml_scale(context(), q, config().query_scale);
+
+  ggml_tensor* down = linear(weights.down, x);  // [n + n_rotated, n_rows]
+  ggml_tensor* numbers = norm(part(down, 0, latent.n, 1), weights.norm);
+  ggml_tensor* key = rope(part(down, latent.n, latent.n_rotated, 1), layer);
+  expand(q);
+  store(parts().cache.keys(layer), ggml_concat(context(), numbers, key, 0));
+  return q;
+}
+
+ggml_tensor* GgmlGraphBuilder::latent_values(int layer, ggml_tensor* out) {
+  const LatentWeights& weights = *this->layer(layer).attention.latent;
+  const int64_t n_rows = out->ne[2];
+  ggml_tensor* each = ggml_permute(context(), out, 0, 2, 1, 3);                  // [n, n_rows, n_heads]
+  ggml_tensor* values = ggml_mul_mat(context(), weights.value_up.weight, each);  // [n_value, n_rows, ...
+  values = ggml_cont(context(), ggml_permute(context(), values, 0, 2, 1, 3));
+  return ggml_reshape_2d(context(), values, values->ne[0] * values->ne[1], n_rows);
 }
 
 ggml_tensor* GgmlGraphBuilder::flash_attention(const Attention& a) {

@@ -47,6 +47,11 @@ class GgmlGraphBuilder final : public GraphBuilder {
   ggml_tensor* linear(const Linear& linear, ggml_tensor* x);
   QueryKeyValue project(int layer, ggml_tensor* x);
   ggml_tensor* rope(ggml_tensor* heads, int layer);
+  ggml_tensor* latent_queries(int layer, ggml_tensor* states);
+  // Each head's values, [n_heads * n_value, n_rows], of what came out of attention, [n, n_heads,
+  // n_rows].
+  ggml_tensor* latent_values(int layer, ggml_tensor* out);
+  void store(ggml_tensor* cache, ggml_tensor* heads);
   // Of a mixture: which experts rows use, I32 [n_used, n_rows], and their parts, [1, n_used, n_rows].
   struct Routes {
     ggml_tensor* chosen;
@@ -57,7 +62,7 @@ class GgmlGraphBuilder final : public GraphBuilder {
   ggml_tensor* activated(ggml_tensor* gate, ggml_tensor* up);
   ggml_tensor* flash_attention(const Attention& a);
   ggml_tensor* plain_attention(const Attention& a);
-  ggml_tensor* cell_view(ggml_tensor* cache, const HeadsConfig& heads);
+  ggml_tensor* cell_view(ggml_tensor* cache, const HeadsConfig& heads, int64_t n);
   // What all layers have of those rows' tokens: [n_embd_per_layer, rows, n_layers].
   ggml_tensor* per_layer(ggml_tensor* rows);
 

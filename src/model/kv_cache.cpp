@@ -27,7 +27,7 @@ KvCache::KvCache(const ModelConfig& config, const ModelPart& part, const KvOptio
     : type_(options.type), memory_(allocate(config, part, n_cells_for(options.n_cells))) {}
 
 size_t KvCache::cell_bytes(const ModelConfig& config, KvType type) {
-  return 2 * ggml_row_size(ggml_type_of(type), config.n_cell_numbers());
+  return ggml_row_size(ggml_type_of(type), config.n_cell_numbers());
 }
 
 DeviceMemory KvCache::allocate(const ModelConfig& config, const ModelPart& part, int n_cells) {
@@ -54,6 +54,10 @@ DeviceMemory KvCache::allocate(const ModelConfig& config, const ModelPart& part,
         tensors->push_back((*tensors)[static_cast<size_t>(config.cells_layer(layer))]);
         continue;
       }
+      if (config.latent.n > 0 && tensors == &values_) {
+        tensors->push_back(keys_.back());
+        continue;
+      }
       ggml_tensor* tensor =
           ggml_new_tensor_2d(context_.get(), type, config.heads_of(layer).n_embd_kv(), n_cells);
       tensors->push_back(tensor);
@@ -69,6 +73,7 @@ DeviceMemory KvCache::allocate(const ModelConfig& config, const ModelPart& part,
   for (int layer = 0; layer < config.n_layers; ++layer) {
     if (!part.has_attention(layer) || !config.has_cells(layer)) continue;
     CHECK(ggml_tallocr_alloc(&allocator, keys(layer)) == GGML_STATUS_SUCCESS);
+    if (config.latent.n > 0) continue;
     CHECK(ggml_tallocr_alloc(&allocator, values(layer)) == GGML_STATUS_SUCCESS);
   }
   return memory;

@@ -44,7 +44,8 @@ class KvCache {
 
   KvType type() const { return type_; }
 
-  // Those a layer looks at, its own or others'. nullptr: its attention is another part's.
+  // Those a layer looks at, its own or others'; latent numbers are both. nullptr: its attention is
+  // another part's.
   ggml_tensor* keys(int layer) const {
     return keys_[static_cast<size_t>(layer)];
   }  // [n_embd_kv, n_cells]

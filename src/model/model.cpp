@@ -122,7 +122,8 @@ bool has_common_blocks(const ModelConfig& config) {
          config.has_gates &&
          (config.activation == Activation::kSilu || config.activation == Activation::kGelu) &&
          config.head_norms == HeadNorms::kEach && config.temperature_scale == 0.0f &&
-         !config.has_sinks && !config.has_parallel_blocks && !config.has_layer_scales;
+         !config.has_sinks && !config.has_parallel_blocks && !config.has_layer_scales &&
+         config.latent.n == 0;
 }
 
 }  // namespace
@@ -168,7 +169,8 @@ std::shared_ptr<const Model> Model::load(std::shared_ptr<const GgufFile> file,
   model->device_ = std::move(device);
   model->placement_ = std::move(placement);
   const Architecture* architecture = architecture_of(*model->file_);
-  if (architecture != nullptr && !model->placement_.suits(architecture->config(model->file_->metadata())))
+  if (architecture != nullptr &&
+      !model->placement_.suits(architecture->config(model->file_->metadata())))
     model->placement_.by_libllama = true;
   if (!model->placement_.needs_libllama()) model->architecture_ = architecture;
   if (model->architecture_ == nullptr) {

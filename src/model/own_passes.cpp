@@ -71,7 +71,7 @@ KvContents OwnPasses::contents() const {
     const int part = model_->part_of_block()[static_cast<size_t>(2 * layer)];
     const KvCache& cache = caches_[static_cast<size_t>(part)];
     contents.tensors.push_back(cache.keys(layer));
-    contents.tensors.push_back(cache.values(layer));
+    if (model_->config().latent.n == 0) contents.tensors.push_back(cache.values(layer));
   }
   return contents;
 }

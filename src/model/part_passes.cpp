@@ -28,9 +28,10 @@ bool flash_attention_works(const ModelConfig& config, const HeadsConfig& heads_c
   const auto heads = [&](ggml_type type, int64_t n_rows, int64_t n_heads) {
     return ggml_new_tensor_3d(context.get(), type, heads_config.dim, n_rows, n_heads);
   };
+  const int64_t n_value = config.latent.n > 0 ? config.latent.n : heads_config.dim;
   const ggml_type type = ggml_type_of(kv_type);
   ggml_tensor* k = heads(type, kKvGranularity, heads_config.n_kv);
-  ggml_tensor* v = heads(type, kKvGranularity, heads_config.n_kv);
+  ggml_tensor* v = ggml_view_3d(context.get(), k, n_value, k->ne[1], k->ne[2], k->nb[1], k->nb[2], 0);
   ggml_tensor* mask = ggml_new_tensor_2d(context.get(), GGML_TYPE_F16, kKvGranularity, 1);
   ggml_tensor* operation =
       ggml_flash_attn_ext(context.get(), heads(GGML_TYPE_F32, 1, heads_config.n), k, v, mask,

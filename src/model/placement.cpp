@@ -66,10 +66,8 @@ PartSizes sizes_of(const GgufFile& file, const ModelConfig& config, const Placem
 void add_needs(PartSizes& sizes, const ModelConfig& config, const GgufFile& file, KvType kv_type,
                const TextNeeds& needs) {
   const ggml_type type = ggml_type_of(kv_type);
-  const int64_t n_embd =
-      GGML_PAD(std::max<int64_t>(0, config.n_cell_numbers() / std::max(1, config.n_layers)),
-               ggml_blck_size(type));
-  const size_t of_cell = 2 * ggml_row_size(type, n_embd);
+  const int64_t n_numbers = std::max<int64_t>(0, config.n_cell_numbers() / std::max(1, config.n_layers));
+  const size_t of_cell = ggml_row_size(type, GGML_PAD(n_numbers, ggml_blck_size(type)));
   const int n_context = needs.n_context > 0 ? needs.n_context : usual_context(config);
   const int64_t n_cells = needs.n_cells > 0 ? needs.n_cells : int64_t{n_context} * needs.n_parallel;
   sizes.cache = of_cell * static_cast<size_t>(n_cells);

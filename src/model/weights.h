@@ -30,13 +30,25 @@ struct Norm {
   ggml_tensor* bias = nullptr;    // [n]
 };
 
+// Of attention with latent numbers (LatentConfig).
+struct LatentWeights {
+  Linear query_down;  // [n_embd, n_down], or none
+  Norm query_norm;    // [n_down]
+  Linear query;       // [n_down or n_embd, n_heads * (n_query + n_rotated)]
+  Linear down;        // [n_embd, n + n_rotated]: latent numbers, and the key that is rotated
+  Norm norm;          // [n]
+  Linear query_up;    // [n_query, n, n_heads]: what queries compare with latent numbers
+  Linear value_up;    // [n, n_value, n_heads]
+};
+
 struct AttentionWeights {
-  Norm norm;            // [n_embd]
-  Linear qkv;           // query, key and value in one matrix, or
-  Linear q, k, v;       // one matrix each; k and v none of their own: see HeadsConfig, cells_layer()
-  Linear out;           // [n_heads * head_dim, n_embd]
-  Norm q_norm, k_norm;  // [head_dim], or of all heads
-  Norm post_norm;       // [n_embd]
+  Norm norm;       // [n_embd]
+  Linear qkv;      // query, key and value in one matrix, or
+  Linear q, k, v;  // one matrix each; k and v none of their own: see HeadsConfig, cells_layer()
+  Linear out;      // [n_heads * head_dim, n_embd]
+  std::optional<LatentWeights> latent;  // in place of these matrices
+  Norm q_norm, k_norm;                  // [head_dim], or of all heads
+  Norm post_norm;                       // [n_embd]
   // [n_heads]: the score of a cell more that every row sees, whose value is nothing; some models have it
   ggml_tensor* sinks = nullptr;
 };

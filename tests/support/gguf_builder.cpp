@@ -85,6 +85,9 @@ struct Blocks {
   bool norms_heads_together;
 };
 
+// Of attention with latent numbers.
+constexpr int kLatent = 32, kRotated = 16, kQuery = 16, kValue = 32, kDown = 24;
+
 // Of Gemma 4.
 constexpr int kPerLayer = 16;
 
@@ -93,7 +96,7 @@ constexpr int kExperts = 4;
 constexpr int kExpertFf = 48;
 
 bool is_mixture(const TinyModelSpec& spec) {
-  return spec.architecture.ends_with("moe") || spec.architecture == "gpt-oss";
+  return spec.architecture.ends_with("moe") || is_any_of(spec.architecture, {"gpt-oss", "deepseek2"});
 }
 
 void add_experts(RandomTensors& random, const TinyModelSpec& spec, const std::string& prefix) {
@@ -140,6 +143,13 @@ void set_hyperparameters(GgufBuilder& builder, const TinyModelSpec& spec) {
     set("expert_shared_feed_forward_length", kExpertFf);
     set("expert_shared_count", 1);
     set("interleave_moe_layer_step", 1);
+  }
+  if (spec.architecture == "deepseek2") {
+    set("attention.key_length_mla", kQuery + kRotated);
+    set("attention.value_length_mla", kValue);
+    set("attention.kv_lora_rank", kLatent);
+    set("attention.q_lora_rank", kDown);
+    set("rope.dimension_count", kRotated);
   }
   if (is_any_of(spec.architecture, {"gemma3", "gemma4"})) {
     set("attention.sliding_window", 4);
@@ -249,9 +259,20 @@ GgufBuilder tiny_model(const TinyModelSpec& spec) {
   for (int layer = 0; layer < spec.n_layers; ++layer) {
     const std::string prefix = "blk." + std::to_string(layer) + ".";
     if (blocks.pre_norms) norm(prefix + "attn_norm");
-    random.matrix(prefix + "attn_q.weight", spec.n_embd, n_embd_q);
-    random.matrix(prefix + "attn_k.weight", spec.n_embd, n_embd_kv);
-    random.matrix(prefix + "attn_v.weight", spec.n_embd, n_embd_kv);
+    const bool is_latent = spec.architecture == "deepseek2";
+    if (is_latent) {
+      random.matrix(prefix + "attn_q_a.weight", spec.n_embd, kDown);
+      random.norm(prefix + "attn_q_a_norm.weight", kDown);
+      random.matrix(prefix + "attn_q_b.weight", kDown, spec.n_heads * (kQuery + kRotated));
+      random.matrix(prefix + "attn_kv_a_mqa.weight", spec.n_embd, kLatent + kRotated);
+      random.norm(prefix + "attn_kv_a_norm.weight", kLatent);
+      random.stack(prefix + "attn_k_b.weight", kQuery, kLatent, spec.n_heads);
+      random.stack(prefix + "attn_v_b.weight", kLatent, kValue, spec.n_heads);
+    } else {
+      random.matrix(prefix + "attn_q.weight", spec.n_embd, n_embd_q);
+      random.matrix(prefix + "attn_k.weight", spec.n_embd, n_embd_kv);
+      random.matrix(prefix + "attn_v.weight", spec.n_embd, n_embd_kv);
+    }
     if (is_any_of(spec.architecture, {"qwen2", "gpt-oss"})) {
       random.bias(prefix + "attn_q.bias", n_embd_q);
       random.bias(prefix + "attn_k.bias", n_embd_kv);
@@ -262,7 +283,8 @@ GgufBuilder tiny_model(const TinyModelSpec& spec) {
       random.norm(prefix + "attn_k_norm.weight",
                   blocks.norms_heads_together ? n_embd_kv : spec.head_dim);
     }
-    random.matrix(prefix + "attn_output.weight", n_embd_q, spec.n_embd);
+    random.matrix(prefix + "attn_output.weight", is_latent ? spec.n_heads * kValue : n_embd_q,
+                  spec.n_embd);
     if (spec.architecture == "gpt-oss") {
       random.bias(prefix + "attn_output.bias", spec.n_embd);
       random.sinks(prefix + "attn_sinks.weight", spec.n_heads);

@@ -21,13 +21,35 @@ Linear scaled(WeightLoader& loader, Linear linear, float scale) {
   return linear;
 }
 
+LatentWeights declare_latent(WeightLoader& loader, const ModelConfig& config,
+                             const std::string& prefix) {
+  const LatentConfig& latent = config.latent;
+  const int64_t n_heads = config.heads.n, n_queries = n_heads * (latent.n_query + latent.n_rotated);
+  LatentWeights weights;
+  if (latent.n_down > 0) {
+    weights.query_down = loader.linear(prefix + "attn_q_a", config.n_embd, latent.n_down);
+    weights.query_norm = declare_norm(loader, config, prefix + "attn_q_a_norm", latent.n_down);
+    weights.query = loader.linear(prefix + "attn_q_b", latent.n_down, n_queries);
+  } else {
+    weights.query = loader.linear(prefix + "attn_q", config.n_embd, n_queries);
+  }
+  weights.down =
+      loader.linear(prefix + "attn_kv_a_mqa", config.n_embd, int64_t{latent.n} + latent.n_rotated);
+  weights.norm = declare_norm(loader, config, prefix + "attn_kv_a_norm", latent.n);
+  weights.query_up = loader.stack(prefix + "attn_k_b", latent.n_query, latent.n, n_heads);
+  weights.value_up = loader.stack(prefix + "attn_v_b", latent.n, latent.n_value, n_heads);
+  return weights;
+}
+
 AttentionWeights declare_attention(WeightLoader& loader, const ModelConfig& config, int layer) {
   const std::string prefix = layer_prefix(layer);
   const HeadsConfig& heads = config.heads_of(layer);
   AttentionWeights attention;
   if (config.has_block_norms)
     attention.norm = declare_norm(loader, config, prefix + "attn_norm", config.n_embd);
-  if (loader.has(prefix + "attn_qkv.weight")) {
+  if (config.latent.n > 0) {
+    attention.latent = declare_latent(loader, config, prefix);
+  } else if (loader.has(prefix + "attn_qkv.weight")) {
     attention.qkv =
         loader.linear(prefix + "attn_qkv", config.n_embd, heads.n_embd_q() + 2 * heads.n_embd_kv());
     if (attention.qkv.bias == nullptr) {
@@ -44,7 +66,9 @@ AttentionWeights declare_attention(WeightLoader& loader, const ModelConfig& conf
         attention.v = loader.linear(prefix + "attn_v", config.n_embd, heads.n_embd_kv());
     }
   }
-  attention.out = scaled(loader, loader.linear(prefix + "attn_output", heads.n_embd_q(), config.n_embd),
+  const int64_t n_read =
+      config.latent.n > 0 ? int64_t{heads.n} * config.latent.n_value : heads.n_embd_q();
+  attention.out = scaled(loader, loader.linear(prefix + "attn_output", n_read, config.n_embd),
                          config.residual_scale);
   if (config.has_sinks) attention.sinks = loader.vector(prefix + "attn_sinks.weight", heads.n);
   return attention;
@@ -131,12 +155,13 @@ void declare_post_norms(WeightLoader& loader, const ModelConfig& config, const s
 std::span<const Architecture* const> architectures() {
   static const auto all = [] {
     std::vector<const Architecture*> found = {
-        &llama_architecture(),    &qwen3_architecture(),   &qwen3vl_architecture(),
-        &gemma_architecture(),    &gemma2_architecture(),  &gemma3_architecture(),
-        &gemma4_architecture(),   &glm4_architecture(),    &phi3_architecture(),
-        &minicpm_architecture(),  &smollm3_architecture(), &olmo2_architecture(),
-        &exaone4_architecture(),  &hunyuan_architecture(), &maincoder_architecture(),
-        &mistral3_architecture(), &arcee_architecture(),   &gpt_oss_architecture(),
+        &llama_architecture(),     &qwen3_architecture(),     &qwen3vl_architecture(),
+        &gemma_architecture(),     &gemma2_architecture(),    &gemma3_architecture(),
+        &gemma4_architecture(),    &glm4_architecture(),      &phi3_architecture(),
+        &minicpm_architecture(),   &smollm3_architecture(),   &olmo2_architecture(),
+        &exaone4_architecture(),   &deepseek2_architecture(), &hunyuan_architecture(),
+        &maincoder_architecture(), &mistral3_architecture(),  &arcee_architecture(),
+        &gpt_oss_architecture(),
     };
     for (const auto& several :
          {llama_by_other_names(), layer_norm_architectures(), cohere_architectures(),

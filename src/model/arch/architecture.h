@@ -62,6 +62,9 @@ const Architecture* find_architecture(std::string_view name);
 void require_text_sections(const GgufMetadata& metadata, std::string_view architecture);
 // Of families none of whose models rotates a part of its heads. Throws likewise.
 void require_whole_rotation(const ModelConfig& config);
+// How tokens use experts, as the files of some families say; `usual`: how they are weighed where a file
+// does not.
+void read_experts_by_key(const ConfigReader& reader, ExpertGating usual, ExpertsConfig& experts);
 // "blk.<layer>.", with which the names of a layer's tensors begin.
 std::string layer_prefix(int layer);
 // A norm of n numbers, with the weight and bias that such norms of the model have.

@@ -13,6 +13,7 @@ std::span<const Architecture* const> layer_norm_architectures();
 std::span<const Architecture* const> mixture_architectures();
 const Architecture& arcee_architecture();
 std::span<const Architecture* const> cohere_architectures();
+const Architecture& deepseek2_architecture();
 const Architecture& exaone4_architecture();
 const Architecture& gemma_architecture();
 const Architecture& gemma2_architecture();

@@ -17,6 +17,14 @@ void default_to_shares_of_mlp(const ConfigReader& reader, ModelConfig& config) {
   config.experts.n_ff = std::max(1, config.n_ff / std::max(1, config.experts.n_used));
 }
 
+ExpertGating gating_of(int number) {
+  constexpr int kSoftmax = 1, kSigmoid = 2, kSoftmaxOfChosen = 3;  // as files have them
+  if (number == kSoftmax) return ExpertGating::kSoftmax;
+  if (number == kSigmoid) return ExpertGating::kSigmoid;
+  if (number == kSoftmaxOfChosen) return ExpertGating::kSoftmaxOfChosen;
+  fail(ErrorCode::kUnsupported, "experts that are weighed in way {} are not supported", number);
+}
+
 class Qwen2Moe final : public Architecture {
  public:
   std::string_view name() const override { return "qwen2moe"; }
@@ -88,13 +96,7 @@ class Glm4Moe final : public Architecture {
     }
     config.n_layers -= reader.get_count_or_none("nextn_predict_layers");
     if (config.n_layers < 1) fail(ErrorCode::kInvalidFile, "the model has no layers");
-    ExpertsConfig& experts = config.experts;
-    experts.n_ff_shared = reader.get_count_or_none("expert_shared_count") * experts.n_ff;
-    experts.n_dense_layers = reader.get_count_or_none("leading_dense_block_count");
-    experts.normalises = metadata.get_bool(reader.key("expert_weights_norm")).value_or(false);
-    const float scale = reader.get_float_or("expert_weights_scale", 0.0f);
-    if (scale != 0.0f) experts.scale = scale;
-    experts.gating = gating(reader.get_count_or("expert_gating_func", kSigmoid));
+    read_experts_by_key(reader, ExpertGating::kSigmoid, config.experts);
     return config;
   }
 
@@ -108,20 +110,19 @@ class Glm4Moe final : public Architecture {
 
  protected:
   std::string_view mlp_norm() const override { return "post_attention_norm"; }
-
- private:
-  // As files have them.
-  static constexpr int kSoftmax = 1, kSigmoid = 2, kSoftmaxOfChosen = 3;
-
-  static ExpertGating gating(int number) {
-    if (number == kSoftmax) return ExpertGating::kSoftmax;
-    if (number == kSigmoid) return ExpertGating::kSigmoid;
-    if (number == kSoftmaxOfChosen) return ExpertGating::kSoftmaxOfChosen;
-    fail(ErrorCode::kUnsupported, "experts that are weighed in way {} are not supported", number);
-  }
 };
 
 }  // namespace
+
+void read_experts_by_key(const ConfigReader& reader, ExpertGating usual, ExpertsConfig& experts) {
+  experts.n_ff_shared = reader.get_count_or_none("expert_shared_count") * experts.n_ff;
+  experts.n_dense_layers = reader.get_count_or_none("leading_dense_block_count");
+  experts.normalises = reader.metadata().get_bool(reader.key("expert_weights_norm")).value_or(false);
+  const float scale = reader.get_float_or("expert_weights_scale", 0.0f);
+  if (scale != 0.0f) experts.scale = scale;
+  const int gating = reader.get_count_or_none("expert_gating_func");
+  experts.gating = gating != 0 ? gating_of(gating) : usual;
+}
 
 std::span<const Architecture* const> mixture_architectures() {
   static const Qwen2Moe qwen2;

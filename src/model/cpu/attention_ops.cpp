@@ -8,6 +8,7 @@
 #include "model/cpu/activation_layout.h"
 #include "model/cpu/chunk_shares.h"
 #include "model/cpu/norm_ops.h"
+#include "model/cpu/rotation.h"
 
 namespace forerun {
 namespace {
@@ -55,29 +56,6 @@ class RopeTableOp final : public CpuOp {
   float theta_scale_;
   RopeStretch stretch_;
 };
-
-// Rotates the first n_dims numbers of a head.
-void rotate(RopeLayout layout, int n_dims, const float* table, float* head) {
-  const int half = n_dims / 2;
-  const int step = layout == RopeLayout::kPairs ? 2 : 1;
-  const int partner = layout == RopeLayout::kPairs ? 1 : half;
-  for (int i = 0; i < half; ++i) {
-    const float a = head[step * i];
-    const float b = head[step * i + partner];
-    head[step * i] = a * table[2 * i] - b * table[2 * i + 1];
-    head[step * i + partner] = a * table[2 * i + 1] + b * table[2 * i];
-  }
-}
-
-// Writes one head of a cell.
-void store_head(ggml_tensor* cache, int64_t cell, int64_t first, int64_t n, const float* head) {
-  std::byte* at = row_of<std::byte>(cache, cell) + ggml_row_size(cache->type, first);
-  if (cache->type == GGML_TYPE_F32) {
-    std::copy_n(head, n, reinterpret_cast<float*>(at));
-  } else {
-    ggml_get_type_traits_cpu(cache->type)->from_float(head, at, n);
-  }
-}
 
 class HeadsOp final : public CpuOp {
  public:
@@ -245,6 +223,33 @@ class AttendOp final : public CpuOp {
   AttendOptions options_;
 };
 
+// What becomes of the partial results of one head of one row.
+class HeadMerger {
+ public:
+  HeadMerger(const KernelSet& kernels, const AttendOptions& options, Worker worker)
+      : kernels_(kernels),
+        options_(options),
+        shares_(visible(options), options.shape.n_kv_heads, worker.count) {}
+
+  void merge(const ggml_tensor* partials, int64_t row, int64_t head, float* y) const {
+    const AttentionShape& shape = options_.shape;
+    const auto* sinks =
+        options_.sinks != nullptr ? static_cast<const float*>(options_.sinks->data) : nullptr;
+    const auto kv_head = static_cast<int>(head / (shape.n_heads / shape.n_kv_heads));
+    kernels_.merge({.partials = row_of<float>(partials, row) + head * (shape.head_dim + kPartialExtra),
+                    .n = options_.by_chunk ? shares_.n_partials(row, kv_head) : 1,
+                    .stride = floats_per_chunk(shape),
+                    .head_dim = shape.head_dim,
+                    .sink = sinks != nullptr ? sinks + head : nullptr},
+                   y);
+  }
+
+ private:
+  const KernelSet& kernels_;
+  const AttendOptions& options_;
+  ChunkShares shares_;
+};
+
 class MergeOp final : public CpuOp {
  public:
   MergeOp(const KernelSet& kernels, const AttendOptions& options)
@@ -253,14 +258,7 @@ class MergeOp final : public CpuOp {
   void run(ggml_tensor* dst, Worker worker) const override {
     const AttentionShape& shape = options_.shape;
     const ActivationLayout layout{kernels_, int64_t{shape.n_heads} * shape.head_dim, dst->ne[1]};
-    const auto rows = visible(options_);
-    const ChunkShares shares(rows, shape.n_kv_heads, worker.count);
-    const auto n_partials = [&](int64_t row, int64_t h) {
-      if (!options_.by_chunk) return 1;
-      return shares.n_partials(row, static_cast<int>(h / (shape.n_heads / shape.n_kv_heads)));
-    };
-    const auto* sinks =
-        options_.sinks != nullptr ? static_cast<const float*>(options_.sinks->data) : nullptr;
+    const HeadMerger merger(kernels_, options_, worker);
     // As many heads at a time as make up whole blocks.
     int heads = 1;
     while (heads < shape.n_heads &&
@@ -275,13 +273,7 @@ class MergeOp final : public CpuOp {
       const int64_t head = unit % n_units * heads;
       for (int64_t row = first_row; row < end_row; ++row) {
         for (int64_t h = head; h < head + heads; ++h) {
-          kernels_.merge(
-              {.partials = row_of<float>(dst->src[0], row) + h * (shape.head_dim + kPartialExtra),
-               .n = n_partials(row, h),
-               .stride = floats_per_chunk(shape),
-               .head_dim = shape.head_dim,
-               .sink = sinks != nullptr ? sinks + h : nullptr},
-              layout.floats(dst, row) + h * shape.head_dim);
+          merger.merge(dst->src[0], row, h, layout.floats(dst, row) + h * shape.head_dim);
         }
         layout.quantize(dst, row, head * shape.head_dim, int64_t{heads} * shape.head_dim);
       }
@@ -291,6 +283,29 @@ class MergeOp final : public CpuOp {
  private:
   const KernelSet& kernels_;
   AttendOptions options_;
+};
+
+class MergeHeadsOp final : public CpuOp {
+ public:
+  MergeHeadsOp(const KernelSet& kernels, const AttendOptions& options, int64_t n)
+      : kernels_(kernels), options_(options), n_(n) {}
+
+  void run(ggml_tensor* dst, Worker worker) const override {
+    const int n_heads = options_.shape.n_heads;
+    const ActivationLayout layout{kernels_, n_, dst->ne[1]};
+    const HeadMerger merger(kernels_, options_, worker);
+    const auto [first, end] = layout.rows_of(share_of(worker, layout.n_bundles()));
+    std::array<float, kMaxHeadDim> merged;
+    for (int64_t i = first; i < end; ++i) {
+      merger.merge(dst->src[0], i / n_heads, i % n_heads, merged.data());
+      std::copy_n(merged.data(), n_, layout.floats(dst, i));
+    }
+  }
+
+ private:
+  const KernelSet& kernels_;
+  AttendOptions options_;
+  int64_t n_;
 };
 
 }  // namespace
@@ -313,6 +328,11 @@ std::unique_ptr<CpuOp> attend_op(const KernelSet& kernels, const AttendOptions& 
 
 std::unique_ptr<CpuOp> merge_op(const KernelSet& kernels, const AttendOptions& options) {
   return std::make_unique<MergeOp>(kernels, options);
+}
+
+std::unique_ptr<CpuOp> merge_heads_op(const KernelSet& kernels, const AttendOptions& options,
+                                      int64_t n) {
+  return std::make_unique<MergeHeadsOp>(kernels, options, n);
 }
 
 }  // namespace forerun

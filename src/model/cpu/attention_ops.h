@@ -55,4 +55,7 @@ std::unique_ptr<CpuOp> attend_op(const KernelSet& kernels, const AttendOptions& 
 // Source: partial results. Result: activations of n_embd_q numbers.
 std::unique_ptr<CpuOp> merge_op(const KernelSet& kernels, const AttendOptions& options);
 
+// Source: partial results. Result: activations of the first n numbers of every head, a row for each.
+std::unique_ptr<CpuOp> merge_heads_op(const KernelSet& kernels, const AttendOptions& options, int64_t n);
+
 }  // namespace forerun

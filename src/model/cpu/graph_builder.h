@@ -8,6 +8,7 @@
 
 #include "model/cpu/attention_ops.h"
 #include "model/cpu/expert_ops.h"
+#include "model/cpu/latent_ops.h"
 #include "model/cpu/norm_ops.h"
 #include "model/cpu/op.h"
 #include "model/cpu/product_ops.h"
@@ -50,6 +51,12 @@ class CpuGraphBuilder final : public GraphBuilder {
   // norm(x), with `residual` added if there is one.
   ggml_tensor* norm_add(const Norm& norm, ggml_tensor* x, ggml_tensor* residual = nullptr);
   ggml_tensor* rope_table(int layer);
+  ggml_tensor* latent_queries(int layer, ggml_tensor* states);
+  AttendOptions attend_options(int layer, int64_t n_rows) const;
+  // What matrices of each head, one behind the other, make of activations of every head; their slots.
+  ggml_tensor* multiply_heads(const Linear& linear, ggml_tensor* heads, int64_t n_in);
+  ExpertGroups::Shape head_shape(int64_t n_heads) const;  // of so many heads of all rows
+  ggml_tensor* head_groups(int64_t n_heads);
   // What all layers have of those rows' tokens, [n_embd_per_layer * n_layers, rows].
   ggml_tensor* per_layer(ggml_tensor* rows);
 
@@ -59,6 +66,7 @@ class CpuGraphBuilder final : public GraphBuilder {
   ggml_tensor* rope_table_ = nullptr;
   ggml_tensor* window_rope_table_ = nullptr;
   std::map<ggml_tensor*, ggml_tensor*> per_layer_;  // by rows
+  ggml_tensor* head_groups_ = nullptr;
 };
 
 }  // namespace forerun

@@ -286,7 +286,7 @@ TEST_P(AttentionTest, IsNearTheExactValue) {
   const ggml_type types[] = {GGML_TYPE_F16, GGML_TYPE_F32, GGML_TYPE_Q8_0};
   const std::pair<int, int> heads[] = {{1, 1}, {4, 2}, {9, 3}, {7, 1}, {40, 1}, {4, 4}};
   int next = 0;
-  for (const int head_dim : {8, 24, 32, 40, 64, 80, 96, 128, 256, 512}) {
+  for (const int head_dim : {8, 24, 32, 40, 64, 80, 96, 128, 256, 512, 576}) {
     for (const auto& [n_heads, n_kv_heads] : heads) {
       if (head_dim > 128 && n_heads > 8) continue;
       const AttentionShape shape{head_dim, n_heads, n_kv_heads, 1.0f / std::sqrt(float(head_dim)),

@@ -120,7 +120,7 @@ struct VisibleCells {
 };
 
 constexpr int kAttentionChunk = 128;
-constexpr int kMaxHeadDim = 512;  // that attention takes
+constexpr int kMaxHeadDim = 576;  // that attention takes
 
 struct AttentionShape {
   int head_dim;
