@@ -1,5 +1,6 @@
 #include "model/llama/llama_model.h"
 
+#include <ggml-cpu.h>
 #include <llama-arch.h>
 #include <llama.h>
 
@@ -67,6 +68,14 @@ class PlacementParams {
   bool reads_in_place_;
 };
 
+// Matrices of each head, as latent attention has them: ggml's kernels for AMX take what holds them for
+// theirs and do not multiply with it, which would end the process.
+bool has_head_matrices(const GgufFile& file) {
+  return std::ranges::any_of(file.tensors(), [](const GgufTensor& tensor) {
+    return tensor.name.ends_with(".attn_k_b.weight");
+  });
+}
+
 }  // namespace
 
 bool llama_knows(const std::string& architecture) {
@@ -81,6 +90,7 @@ LlamaModel::LlamaModel(const GgufFile& file, const Device& device, const Placeme
   llama_model_params params = llama_model_default_params();
   PlacementParams places(device, placement);
   places.set(params);
+  if (ggml_cpu_has_amx_int8() != 0 && has_head_matrices(file)) params.use_extra_bufts = false;
   params.progress_callback = [](float share, void* to) {
     const auto& tell = *static_cast<const std::function<void(double)>*>(to);
     if (tell) tell(static_cast<double>(share));
