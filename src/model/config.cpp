@@ -4,132 +4,14 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
-#include <limits>
 #include <optional>
-#include <utility>
 
 #include "core/error.h"
+#include "model/config_heads.h"
 #include "model/layer_set.h"
 
 namespace forerun {
 namespace {
-
-// Counts beyond this are damage, and keeping them below it keeps products of two
-// of them inside 64 bits.
-constexpr int64_t kMaxCount = int64_t{1} << 30;
-// Experts, and what heads make of latent numbers, lie one behind the other in matrices of tiles, which
-// none of them shares.
-constexpr int kGrain = 16;
-
-float checked_float(const std::string& key, double value) {
-  if (!std::isfinite(value) ||
-      std::abs(value) > static_cast<double>(std::numeric_limits<float>::max())) {
-    fail(ErrorCode::kInvalidFile, "metadata key {} is not a finite number", key);
-  }
-  return static_cast<float>(value);
-}
-
-int checked_count(const std::string& key, int64_t value) {
-  if (value < 1 || value > kMaxCount)
-    fail(ErrorCode::kInvalidFile, "metadata key {} has the senseless value {}", key, value);
-  return static_cast<int>(value);
-}
-
-// A value that some files store once per layer. forerun needs them to be equal in all layers `of` it.
-int uniform_count(const ConfigReader& reader, const std::string& name, std::optional<int> fallback,
-                  const std::function<bool(size_t layer)>& of = nullptr) {
-  const std::string key = reader.key(name);
-  if (!reader.metadata().is_array(key)) {
-    return fallback ? reader.get_count_or(name, *fallback) : reader.get_count(name);
-  }
-  const auto values = reader.metadata().get_int_array(key).value();
-  std::vector<int64_t> found;
-  for (size_t layer = 0; layer < values.size(); ++layer) {
-    if (!of || of(layer)) found.push_back(values[layer]);
-  }
-  if (found.empty() || std::ranges::any_of(found, [&](int64_t v) { return v != found[0]; }))
-    fail(ErrorCode::kUnsupported, "{} differs between layers, which forerun does not support", key);
-  return checked_count(key, found[0]);
-}
-
-// The same where each layer may have its own.
-std::vector<int> layer_counts(const ConfigReader& reader, const std::string& name, int n_layers) {
-  const std::string key = reader.key(name);
-  std::vector<int> counts(static_cast<size_t>(n_layers));
-  if (!reader.metadata().is_array(key)) {
-    std::ranges::fill(counts, reader.get_count(name));
-    return counts;
-  }
-  const auto values = reader.metadata().get_int_array(key).value();
-  if (values.size() < counts.size()) {
-    fail(ErrorCode::kInvalidFile, "metadata key {} has {} entries for {} layers", key, values.size(),
-         n_layers);
-  }
-  for (size_t i = 0; i < counts.size(); ++i) counts[i] = checked_count(key, values[i]);
-  return counts;
-}
-
-// `suffix`: of the keys of sizes, with which files tell layers with a window from others.
-HeadsConfig read_heads(const ConfigReader& reader, int n_embd, const std::string& suffix = "",
-                       const std::function<bool(size_t layer)>& of = nullptr) {
-  HeadsConfig heads;
-  heads.n = uniform_count(reader, "attention.head_count", std::nullopt, of);
-  heads.n_kv = uniform_count(reader, "attention.head_count_kv", heads.n, of);
-  if (heads.n % heads.n_kv != 0) {
-    fail(ErrorCode::kInvalidFile, "{} query heads cannot share {} key-value heads", heads.n, heads.n_kv);
-  }
-  const int default_dim = std::max(1, n_embd / heads.n);
-  heads.dim = reader.get_count_or("attention.key_length" + suffix, default_dim);
-  if (reader.get_count_or("attention.value_length" + suffix, default_dim) != heads.dim) {
-    fail(ErrorCode::kUnsupported, "keys and values of different head sizes are not supported");
-  }
-  if (static_cast<int64_t>(heads.n) * heads.dim > kMaxCount) {
-    fail(ErrorCode::kInvalidFile, "{} heads of size {} are too many", heads.n, heads.dim);
-  }
-  return heads;
-}
-
-// Windows, and what else differs in layers that have one.
-void read_windowed_kind(const ConfigReader& reader, ModelConfig& config) {
-  config.window = reader.get_count("attention.sliding_window");
-  config.layer_is_windowed = read_window_pattern(reader, config.n_layers, 0);
-  const auto windowed = [&](size_t layer) {
-    return layer < config.layer_is_windowed.size() && config.layer_is_windowed[layer];
-  };
-  config.heads = read_heads(reader, config.n_embd, "", std::not_fn(windowed));
-  config.window_heads = read_heads(reader, config.n_embd, "_swa", windowed);
-  config.layer_n_ff = layer_counts(reader, "feed_forward_length", config.n_layers);
-  config.n_ff = std::ranges::max(config.layer_n_ff);
-}
-
-// Heads that look at latent numbers, a single key for all of them.
-void read_latent(const ConfigReader& reader, ModelConfig& config) {
-  if (!reader.metadata().has(reader.key("attention.key_length_mla")))
-    fail(ErrorCode::kUnsupported, "latent attention whose keys are made of it is not supported");
-  LatentConfig& latent = config.latent;
-  latent.n = reader.get_count("attention.kv_lora_rank");
-  latent.n_rotated = reader.get_count("rope.dimension_count");
-  const int n_key = reader.get_count("attention.key_length_mla");
-  latent.n_query = n_key - latent.n_rotated;
-  latent.n_value = reader.get_count("attention.value_length_mla");
-  latent.n_down = reader.get_count_or_none("attention.q_lora_rank");
-  config.heads.n = uniform_count(reader, "attention.head_count", std::nullopt);
-  config.heads.n_kv = 1;
-  config.heads.dim = latent.n + latent.n_rotated;
-  if (latent.n_query < 1 || latent.n_rotated % 2 != 0) {
-    fail(ErrorCode::kInvalidFile, "{} of {} does not fit keys of {}", reader.key("rope.dimension_count"),
-         latent.n_rotated, n_key);
-  }
-  for (const int n : {latent.n, latent.n_value}) {
-    if (n % kGrain == 0) continue;
-    fail(ErrorCode::kUnsupported, "latent attention of {} numbers is not supported: multiples of {} are",
-         n, kGrain);
-  }
-  if (static_cast<int64_t>(config.heads.n) * std::max(config.heads.dim, n_key) > kMaxCount) {
-    fail(ErrorCode::kInvalidFile, "{} heads of size {} are too many", config.heads.n, n_key);
-  }
-}
 
 int read_rope_dims(const ConfigReader& reader, const std::string& name, int head_dim) {
   const int n_dims = reader.get_count_or(name, head_dim);
@@ -183,9 +65,9 @@ ExpertsConfig read_experts(const ConfigReader& reader, const ModelConfig& config
     fail(ErrorCode::kUnsupported, "a mixture that uses {} of {} experts is too large", experts.n_used,
          experts.n_all);
   }
-  if (experts.n_ff % kGrain != 0 || config.n_embd % kGrain != 0) {
+  if (experts.n_ff % kMatrixGrain != 0 || config.n_embd % kMatrixGrain != 0) {
     fail(ErrorCode::kUnsupported, "experts of {} x {} are not supported: both must be multiples of {}",
-         config.n_embd, experts.n_ff, kGrain);
+         config.n_embd, experts.n_ff, kMatrixGrain);
   }
   if (reader.metadata().get_int(reader.key("expert_group_count")).value_or(1) > 1) {
     fail(ErrorCode::kUnsupported, "experts in groups are not supported");
@@ -194,36 +76,6 @@ ExpertsConfig read_experts(const ConfigReader& reader, const ModelConfig& config
 }
 
 }  // namespace
-
-ConfigReader::ConfigReader(const GgufMetadata& metadata, std::string architecture)
-    : metadata_(metadata), architecture_(std::move(architecture)) {}
-
-int ConfigReader::get_count(const std::string& name) const {
-  const auto value = metadata_.get_int(key(name));
-  if (!value) fail(ErrorCode::kInvalidFile, "metadata key {} is missing", key(name));
-  if (*value < 1 || *value > kMaxCount) {
-    fail(ErrorCode::kInvalidFile, "metadata key {} has the senseless value {}", key(name), *value);
-  }
-  return static_cast<int>(*value);
-}
-
-int ConfigReader::get_count_or(const std::string& name, int fallback) const {
-  return metadata_.has(key(name)) ? get_count(name) : fallback;
-}
-
-int ConfigReader::get_count_or_none(const std::string& name) const {
-  return metadata_.get_int(key(name)).value_or(0) == 0 ? 0 : get_count(name);
-}
-
-float ConfigReader::get_float(const std::string& name) const {
-  const auto value = metadata_.get_float(key(name));
-  if (!value) fail(ErrorCode::kInvalidFile, "metadata key {} is missing", key(name));
-  return checked_float(key(name), *value);
-}
-
-float ConfigReader::get_float_or(const std::string& name, float fallback) const {
-  return metadata_.has(key(name)) ? get_float(name) : fallback;
-}
 
 ModelConfig read_config(const GgufMetadata& metadata, RopeLayout layout, NormKind norm_kind) {
   ModelConfig config = read_mixture_config(metadata, layout, norm_kind);
@@ -254,7 +106,7 @@ ModelConfig read_mixture_config(const GgufMetadata& metadata, RopeLayout layout,
   if (kinds == LayerKinds::kWindowedDiffer) {
     read_windowed_kind(reader, config);
   } else {
-    config.n_ff = uniform_count(reader, "feed_forward_length", std::nullopt);
+    config.n_ff = reader.get_uniform_count("feed_forward_length", std::nullopt);
     if (kinds == LayerKinds::kLatent) {
       read_latent(reader, config);
     } else {

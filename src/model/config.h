@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "gguf/metadata.h"
+#include "model/config_reader.h"
 
 namespace forerun {
 
@@ -190,7 +191,6 @@ struct ModelConfig {
 ModelConfig read_config(const GgufMetadata& metadata, RopeLayout layout,
                         NormKind norm_kind = NormKind::kRms);
 
-class ConfigReader;
 // Whether layers with a window have heads, rotation and MLPs of their own; or heads have latent numbers.
 enum class LayerKinds { kAlike, kWindowedDiffer, kLatent };
 // The same for a family that has mixtures, too. They all say how many experts there are and how large
@@ -205,23 +205,5 @@ ModelConfig read_mixture_config(const GgufMetadata& metadata, RopeLayout layout,
 std::vector<bool> read_window_pattern(const ConfigReader& reader, int n_layers, int period);
 // The base of their rotation, where the file names one.
 float read_window_freq_base(const ConfigReader& reader, float otherwise);
-
-// Reads keys of the form "<architecture>.<name>".
-class ConfigReader {
- public:
-  ConfigReader(const GgufMetadata& metadata, std::string architecture);
-
-  int get_count(const std::string& name) const;  // required; 1 or more
-  int get_count_or(const std::string& name, int fallback) const;
-  int get_count_or_none(const std::string& name) const;  // 0 where it is missing, or 0
-  float get_float(const std::string& name) const;        // required
-  float get_float_or(const std::string& name, float fallback) const;
-  std::string key(const std::string& name) const { return architecture_ + "." + name; }
-  const GgufMetadata& metadata() const { return metadata_; }
-
- private:
-  GgufMetadata metadata_;
-  std::string architecture_;
-};
 
 }  // namespace forerun

@@ -12,16 +12,6 @@ std::vector<Linear> projections(const AttentionWeights& weights) {
   return all;
 }
 
-GateActivation gate_activation(Activation activation) {
-  switch (activation) {
-    case Activation::kSilu: return GateActivation::kSilu;
-    case Activation::kGelu: return GateActivation::kGelu;
-    case Activation::kReluSquared: return GateActivation::kReluSquared;
-    case Activation::kLimitedSwish: return GateActivation::kLimitedSwish;
-  }
-  return GateActivation::kSilu;
-}
-
 class CpuProgram final : public PassProgram {
  public:
   CpuProgram(Device& device, CpuOps ops, ggml_cgraph* graph)
@@ -134,76 +124,9 @@ ggml_tensor* CpuGraphBuilder::attend(int layer, ggml_tensor* queries) {
   const AttendOptions attention = attend_options(layer, n_rows);
   ggml_tensor* partials = ops_.add(context(), attend_op(kernels_, attention),
                                    {GGML_TYPE_F32, partial_floats(attention), n_rows}, {queries});
-  const LatentConfig& latent = config().latent;
-  const int n_heads = attention.shape.n_heads;
-  if (latent.n == 0) {
-    const ActivationLayout layout{kernels_, queries->ne[0], n_rows};
-    return ops_.add(context(), merge_op(kernels_, attention), layout.output(), {partials});
-  }
-  const ActivationLayout each{kernels_, latent.n, n_rows * n_heads},
-      all{kernels_, int64_t{n_heads} * latent.n_value, n_rows};
-  ggml_tensor* merged =
-      ops_.add(context(), merge_heads_op(kernels_, attention, latent.n), each.output(), {partials});
-  ggml_tensor* values = multiply_heads(this->layer(layer).attention.latent->value_up, merged, latent.n);
-  return ops_.add(context(), join_heads_op(kernels_, head_shape(each.n_rows), n_heads, latent.n_value),
-                  all.output(), {values, head_groups(each.n_rows)});
-}
-
-ExpertGroups::Shape CpuGraphBuilder::head_shape(int64_t n_heads) const {
-  return {.n_rows = n_heads,
-          .n_used = 1,
-          .n_experts = config().heads.n,
-          .rows_together = kernels_.rows_together};
-}
-
-ggml_tensor* CpuGraphBuilder::head_groups(int64_t n_heads) {
-  if (head_groups_ != nullptr) return head_groups_;
-  const ExpertGroups::Shape shape = head_shape(n_heads);
-  const auto route_bytes = static_cast<int64_t>(sizeof(Route));
-  ggml_tensor* routes = ops_.add(context(), head_routes_op(config().heads.n),
-                                 {GGML_TYPE_I8, route_bytes, n_heads}, {parts().inputs.positions});
-  head_groups_ = ops_.add(context(), group_op(shape), {GGML_TYPE_I32, shape.n_numbers(), 1}, {routes});
-  return head_groups_;
-}
-
-ggml_tensor* CpuGraphBuilder::multiply_heads(const Linear& linear, ggml_tensor* heads, int64_t n_in) {
-  const ExpertGroups::Shape shape = head_shape(heads->ne[1]);
-  const ActivationLayout layout{kernels_, n_in, shape.most_slots()};
-  ggml_tensor* groups = head_groups(heads->ne[1]);
-  ggml_tensor* gathered =
-      ops_.add(context(), gather_op(kernels_, shape, n_in), layout.output(), {heads, groups});
-  Product product = product_of({linear}, gathered);
-  product.sources.push_back(groups);
-  return ops_.add(context(), expert_product_op(kernels_, shape, product.parts[0]),
-                  {GGML_TYPE_F32, product.n_out / shape.n_experts, shape.most_slots()},
-                  std::move(product.sources));
-}
-
-ggml_tensor* CpuGraphBuilder::latent_queries(int layer, ggml_tensor* states) {
-  const AttentionWeights& attention = this->layer(layer).attention;
-  const LatentWeights& weights = *attention.latent;
-  const LatentConfig& latent = config().latent;
-  const int n_heads = config().heads.n;
-  const int64_t n_rows = states->ne[1];
-  ggml_tensor* x = activations(attention.norm, states);
-  ggml_tensor* read = x;
-  if (weights.query_down.weight != nullptr)
-    read = activations(weights.query_norm, multiply({weights.query_down}, x));
-  ggml_tensor* queries = multiply({weights.query}, read);
-  ggml_tensor* down = multiply({weights.down}, x);
-  const ActivationLayout each{kernels_, latent.n_query, n_rows * n_heads};
-  ggml_tensor* split = ops_.add(
-      context(),
-      split_heads_op(kernels_, n_heads, int64_t{latent.n_query} + latent.n_rotated, latent.n_query),
-      each.output(), {queries});
-  ggml_tensor* compared = multiply_heads(weights.query_up, split, latent.n_query);
-  const LatentHeadsOptions heads{.config = &config(),
-                                 .weights = &weights,
-                                 .shape = head_shape(each.n_rows),
-                                 .keys = parts().cache.keys(layer)};
-  return ops_.add(
-      context(), latent_heads_op(kernels_, heads), {GGML_TYPE_F32, config().heads.n_embd_q(), n_rows},
-      {queries, compared, head_groups(each.n_rows), down, rope_table(layer), parts().inputs.cells});
+  if (config().latent.n > 0) return latent_values(layer, attention, partials);
+  const ActivationLayout layout{kernels_, queries->ne[0], n_rows};
+  return ops_.add(context(), merge_op(kernels_, attention), layout.output(), {partials});
 }
 
 ggml_tensor* CpuGraphBuilder::gated(const MlpWeights& mlp, ggml_tensor* states) {
@@ -217,66 +140,6 @@ ggml_tensor* CpuGraphBuilder::gated_of(const MlpWeights& mlp, ggml_tensor* x) {
   return ops_.add(context(),
                   gated_op(kernels_, gate_activation(config().activation), std::move(product.parts)),
                   layout.output(), product.sources);
-}
-
-ggml_tensor* CpuGraphBuilder::mixture(const MlpWeights& mlp, ggml_tensor* states) {
-  const ExpertWeights& experts = *mlp.experts;
-  const int64_t n_embd = states->ne[0], n_rows = states->ne[1], n_ff = config().experts.n_ff;
-  const ExpertGroups::Shape shape{.n_rows = n_rows,
-                                  .n_used = config().experts.n_used,
-                                  .n_experts = config().experts.n_all,
-                                  .rows_together = kernels_.rows_together};
-  ggml_tensor* x = activations(mlp.norm, states);
-  ggml_tensor* of_router = experts.norms ? activations(experts.norms->router, states) : x;
-  ggml_tensor* of_experts = experts.norms ? activations(experts.norms->experts, states) : x;
-  const auto route_bytes = static_cast<int64_t>(sizeof(Route)) * shape.n_used;
-  ggml_tensor* routes =
-      ops_.add(context(), route_op(config().experts, experts), {GGML_TYPE_I8, route_bytes, n_rows},
-               {multiply({experts.router}, of_router)});
-  ggml_tensor* groups =
-      ops_.add(context(), group_op(shape), {GGML_TYPE_I32, shape.n_numbers(), 1}, {routes});
-
-  ggml_tensor* gathered = of_experts;
-  if (n_rows > 1) {
-    const ActivationLayout layout{kernels_, n_embd, shape.most_slots()};
-    gathered =
-        ops_.add(context(), gather_op(kernels_, shape, n_embd), layout.output(), {of_experts, groups});
-  }
-  const bool is_fused = experts.gate_up.weight != nullptr;
-  Product in = product_of(
-      is_fused ? std::vector{experts.gate_up, experts.gate_up} : std::vector{experts.gate, experts.up},
-      gathered);
-  if (is_fused) in.parts[1].first = n_ff;
-  in.sources.push_back(groups);
-  const ActivationLayout layout{kernels_, n_ff, shape.most_slots()};
-  ggml_tensor* gated = ops_.add(
-      context(),
-      expert_gated_op(kernels_, gate_activation(config().activation), shape, n_ff, std::move(in.parts)),
-      layout.output(), std::move(in.sources));
-  Product out = product_of({experts.down}, gated);
-  out.sources.push_back(groups);
-  ggml_tensor* made = ops_.add(context(), expert_product_op(kernels_, shape, out.parts[0]),
-                               {GGML_TYPE_F32, n_embd, shape.most_slots()}, std::move(out.sources));
-
-  const auto combine = [&](std::vector<ggml_tensor*> added) {
-    std::vector<ggml_tensor*> sources = {made, routes, groups};
-    sources.insert(sources.end(), added.begin(), added.end());
-    return ops_.add(context(), combine_op(shape, config().residual_scale),
-                    {GGML_TYPE_F32, n_embd, n_rows}, std::move(sources));
-  };
-  const bool has_shared = mlp.down.weight != nullptr;
-  ggml_tensor* shared = has_shared ? multiply({mlp.down}, gated_of(mlp, x)) : nullptr;
-  if (experts.norms) {
-    ggml_tensor* sum = norm_add(experts.norms->made, combine({}),
-                                has_shared ? norm_add(experts.norms->shared, shared) : nullptr);
-    return norm_add(mlp.post_norm, sum, states);
-  }
-  std::vector<ggml_tensor*> added = {states};
-  if (has_shared) {
-    added.push_back(shared);
-    if (experts.shared_share.weight != nullptr) added.push_back(multiply({experts.shared_share}, x));
-  }
-  return combine(std::move(added));
 }
 
 ggml_tensor* CpuGraphBuilder::norm_add(const Norm& norm, ggml_tensor* x, ggml_tensor* residual) {

@@ -8,6 +8,7 @@
 
 #include "model/cpu/attention_ops.h"
 #include "model/cpu/expert_ops.h"
+#include "model/cpu/heads_ops.h"
 #include "model/cpu/latent_ops.h"
 #include "model/cpu/norm_ops.h"
 #include "model/cpu/op.h"
@@ -52,6 +53,8 @@ class CpuGraphBuilder final : public GraphBuilder {
   ggml_tensor* norm_add(const Norm& norm, ggml_tensor* x, ggml_tensor* residual = nullptr);
   ggml_tensor* rope_table(int layer);
   ggml_tensor* latent_queries(int layer, ggml_tensor* states);
+  // Activations of each head's values, of partial results.
+  ggml_tensor* latent_values(int layer, const AttendOptions& attention, ggml_tensor* partials);
   AttendOptions attend_options(int layer, int64_t n_rows) const;
   // What matrices of each head, one behind the other, make of activations of every head; their slots.
   ggml_tensor* multiply_heads(const Linear& linear, ggml_tensor* heads, int64_t n_in);

@@ -176,6 +176,16 @@ class GatedOp final : public CpuOp {
 
 }  // namespace
 
+GateActivation gate_activation(Activation activation) {
+  switch (activation) {
+    case Activation::kSilu: return GateActivation::kSilu;
+    case Activation::kGelu: return GateActivation::kGelu;
+    case Activation::kReluSquared: return GateActivation::kReluSquared;
+    case Activation::kLimitedSwish: return GateActivation::kLimitedSwish;
+  }
+  return GateActivation::kSilu;
+}
+
 OperandRows operand_of(const KernelSet& kernels, const ProductPart& part, const ggml_tensor* dst,
                        Range rows) {
   const ggml_tensor* source = dst->src[part.source];

@@ -29,6 +29,9 @@ std::unique_ptr<CpuOp> scale_op(const ggml_tensor* factor);
 // Activations: activation(first source) * the n numbers of the second from `first` on, in every row.
 std::unique_ptr<CpuOp> gate_op(const KernelSet& kernels, GateActivation activation, int64_t first);
 
+// What kernels call an activation.
+GateActivation gate_activation(Activation activation);
+
 // One matrix of a product and the source of the node that it is multiplied with: activations
 // (ActivationLayout), or what convert_op() makes of them.
 struct ProductPart {
