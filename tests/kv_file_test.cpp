@@ -29,6 +29,8 @@ void write_file(const std::filesystem::path& path, const std::string& data) {
 
 class KvFile : public ::testing::Test {
  protected:
+  explicit KvFile(const std::string& model = "tiny-llama") : model_(load_model(model_file(model))) {}
+
   // A sequence whose cells are neither contiguous nor in order.
   void SetUp() override {
     executor_ = make_executor(model_);
@@ -42,7 +44,7 @@ class KvFile : public ::testing::Test {
     executor_->save(sequence_, tokens_, path_);
   }
 
-  std::shared_ptr<const Model> model_ = load_model(model_file("tiny-llama"));
+  std::shared_ptr<const Model> model_;
   std::unique_ptr<Executor> executor_;
   SequenceId sequence_{};
   std::vector<TokenId> tokens_;
@@ -50,7 +52,16 @@ class KvFile : public ::testing::Test {
   std::filesystem::path path_ = folder_.file("context.bin");
 };
 
-TEST_F(KvFile, GoesOnWhereItWas) {
+// Layers without cells of their own, cells of two sizes, and cells that hold keys and values once.
+class KvFileOfCells : public KvFile, public ::testing::WithParamInterface<const char*> {
+ protected:
+  KvFileOfCells() : KvFile(GetParam()) {}
+};
+
+INSTANTIATE_TEST_SUITE_P(Of, KvFileOfCells,
+                         ::testing::Values("tiny-llama", "tiny-gemma4-e", "tiny-deepseek2"));
+
+TEST_P(KvFileOfCells, GoesOnWhereItWas) {
   const auto more = random_tokens(*model_, 5, 3);
   const auto expected = read_and_commit(*executor_, sequence_, more);
 
