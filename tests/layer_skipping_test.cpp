@@ -37,7 +37,7 @@ TEST(LayerSkipping, EqualsLibllamaWithZeroedProjections) {
         "tiny-exaone4",    "tiny-hunyuan",       "tiny-mistral3",     "tiny-stablelm", "tiny-olmo",
         "tiny-starcoder2", "tiny-nemotron",      "tiny-mixtral-q4_0", "tiny-qwen2moe", "tiny-granitemoe",
         "tiny-gpt-oss",    "tiny-cohere2",       "tiny-gemma4",       "tiny-gemma4-e", "tiny-gemma4-moe",
-        "tiny-deepseek2"}) {
+        "tiny-deepseek2",  "tiny-llama4"}) {
     const auto model = load_model(model_file(name));
     const auto executor = make_executor(model);
     const int n_layers = model->config().n_layers;

@@ -212,9 +212,9 @@ TEST(SpreadModel, ModelsWithParallelBlocksHaveTheSameBits) {
 }
 
 TEST(SpreadModel, MixturesHaveTheSameBits) {
-  for (const char* name :
-       {"tiny-mixtral-q4_0", "tiny-qwen2moe", "tiny-gemma4-moe", "tiny-deepseek2", "tiny-qwen3moe",
-        "tiny-granitemoe", "tiny-ernie-moe", "tiny-glm4moe", "tiny-gpt-oss", "tiny-gpt-oss-mxfp4"}) {
+  for (const char* name : {"tiny-mixtral-q4_0", "tiny-qwen2moe", "tiny-gemma4-moe", "tiny-deepseek2",
+                           "tiny-llama4", "tiny-qwen3moe", "tiny-granitemoe", "tiny-ernie-moe",
+                           "tiny-glm4moe", "tiny-gpt-oss", "tiny-gpt-oss-mxfp4"}) {
     expect_same_bits(name);
   }
 }

@@ -142,8 +142,9 @@ TEST(Trees, EveryNodeEqualsItsPathRunAloneOnAGpuAndTheCpu) {
 }
 
 TEST(Trees, EveryNodeEqualsItsPathRunAloneInEveryCache) {
-  for (const char* name : {"tiny-llama", "tiny-qwen2", "tiny-qwen3", "tiny-gemma3-pattern",
-                           "tiny-gpt-oss", "tiny-gemma4-moe", "tiny-gemma4-e", "tiny-deepseek2"}) {
+  for (const char* name :
+       {"tiny-llama", "tiny-qwen2", "tiny-qwen3", "tiny-gemma3-pattern", "tiny-gpt-oss",
+        "tiny-gemma4-moe", "tiny-gemma4-e", "tiny-deepseek2", "tiny-llama4"}) {
     SCOPED_TRACE(name);
     const auto model = load_model(model_file(name), /*n_threads=*/2);
     for (const KvType type : {KvType::kF32, KvType::kQ8_0}) {

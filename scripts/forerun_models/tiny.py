@@ -127,6 +127,11 @@ def _write_latent(writer: gguf.GGUFWriter, latent: Latent) -> None:
         writer.add_q_lora_rank(latent.n_down)
 
 
+def _has_experts(spec: TinySpec, layer: int) -> bool:
+    experts = spec.experts
+    return experts is not None and layer >= experts.n_dense_layers and (layer + 1) % experts.step == 0
+
+
 def _write_gemma4(writer: gguf.GGUFWriter, spec: TinySpec, kinds: Gemma4) -> None:
     for key in ("attention.key_length_swa", "attention.value_length_swa", "rope.dimension_count_swa"):
         writer.add_uint32(f"{spec.arch}.{key}", kinds.window_head_size)
@@ -155,8 +160,8 @@ def _write_experts(writer: gguf.GGUFWriter, spec: TinySpec, experts: Experts) ->
         writer.add_expert_shared_feed_forward_length(experts.n_ff_shared)
     if experts.n_dense_layers:
         writer.add_leading_dense_block_count(experts.n_dense_layers)
-    if spec.arch == "ernie4_5-moe":
-        writer.add_interleave_moe_layer_step(1)
+    if spec.arch in ("ernie4_5-moe", "llama4"):
+        writer.add_interleave_moe_layer_step(experts.step)
     if experts.gating:
         writer.add_uint32(f"{spec.arch}.expert_gating_func", experts.gating)
     if experts.scale:
@@ -248,9 +253,9 @@ def _tensors(spec: TinySpec):
             yield from _norm(draw, spec, f"{layer}.{mlp_norm}")
         if spec.gemma4 and spec.experts:
             yield from _gemma4_experts(draw, spec, layer)
-        elif spec.experts and i >= spec.experts.n_dense_layers:
+        elif _has_experts(spec, i):
             yield from _experts(draw, layer, d, spec.experts)
-        if not spec.experts or spec.gemma4 or i < spec.experts.n_dense_layers:
+        if spec.gemma4 or not _has_experts(spec, i):
             yield from _mlp(draw, spec, layer)
         if spec.arch in _POST_NORMS:
             yield from _norm(draw, spec, f"{layer}.post_ffw_norm")

@@ -39,6 +39,7 @@ class Experts:
     n_ff_shared: int = 0  # of the MLP that all tokens use
     has_share: bool = False  # which has a weight of its own
     n_dense_layers: int = 0
+    step: int = 1  # of so many layers the last one has experts
     has_preference: bool = False  # added to what they are chosen by
     has_biases: bool = False
     gain: float = 1.0  # of gates and ups; a large one takes many beyond limits that a model has for them
@@ -282,6 +283,7 @@ def _mixtures() -> list[TinySpec]:
             experts=Experts(n_ff_shared=96, n_dense_layers=1, has_preference=True, gating=2, scale=1.5, normalises=True),
         ),
         *_latent(),
+        *_llama4(),
         *_mixtures_of_halves(),
         GPT_OSS,
     ]
@@ -301,6 +303,15 @@ def _latent() -> list[TinySpec]:
             rope=Rope(scaling="yarn", factor=40.0, original_context=64, log_multiplier=0.0707),
         ),
     ]
+
+
+def _llama4() -> list[TinySpec]:
+    return [
+        TinySpec(
+            "tiny-llama4", "llama4", n_layer=4, width=64, n_ff=96, n_head=2, n_head_kv=1, head_size=32, weight_type="F32", tied=False,
+            experts=Experts(n_used=1, n_ff=48, n_ff_shared=48, step=2),
+        )
+    ]  # fmt: skip
 
 
 def _mixtures_of_halves() -> list[TinySpec]:

@@ -62,7 +62,7 @@ class TestTiny(FolderTest):
             "qwen2vl qwen3vl minicpm mistral3 olmo2 exaone4 hunyuan-dense maincoder stablelm orion olmo starcoder2 "
             "codeshell jais2 nemotron arcee command-r cohere2"
         ).split()
-        mixtures = {"qwen2moe", "qwen3moe", "olmoe", "granitemoe", "ernie4_5-moe", "glm4moe", "gpt-oss", "deepseek2"}
+        mixtures = {"qwen2moe", "qwen3moe", "olmoe", "granitemoe", "ernie4_5-moe", "glm4moe", "gpt-oss", "deepseek2", "llama4"}
         self.assertEqual({s.arch for s in specs}, {"llama", "qwen2", "qwen3", "gemma3", "gemma4", *others, *mixtures})
         self.assertEqual({s.head_size for s in specs if s.arch not in {*others, *mixtures}}, set(tiny_specs.HEAD_SIZES))
         for arch in ("llama", "qwen2", "qwen3", "gemma3"):

@@ -3,6 +3,9 @@
 #include <ggml.h>
 #include <llama.h>
 
+#include <algorithm>
+#include <cctype>
+
 namespace forerun {
 namespace {
 
@@ -14,6 +17,9 @@ void append_ggml_log(int level, const char* text) {
   if (current == nullptr || level != GGML_LOG_LEVEL_ERROR) return;
   std::string line(text);
   while (!line.empty() && line.back() == '\n') line.pop_back();
+  // It may quote a file, which may say anything.
+  std::ranges::replace_if(
+      line, [](unsigned char c) { return std::iscntrl(c) != 0; }, ' ');
   const size_t prefix = line.find(": ");
   if (prefix != std::string::npos && line.find(' ') > prefix) line.erase(0, prefix + 2);
   if (!line.empty()) current->errors_.push_back(std::move(line));

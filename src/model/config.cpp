@@ -172,7 +172,7 @@ int64_t ModelConfig::n_cell_numbers() const {
 
 float ModelConfig::temperature(int position) const {
   if (temperature_scale == 0.0f) return 1.0f;
-  const int n_begun = position / temperature_length + 1;
+  const int n_begun = (position + temperature_offset) / temperature_length + 1;
   return 1.0f + temperature_scale * static_cast<float>(std::log(static_cast<double>(n_begun)));
 }
 

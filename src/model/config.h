@@ -83,9 +83,20 @@ struct ExpertsConfig {
   bool weighs_shared = false;  // by what the token says
   int n_dense_layers = 0;      // the first ones, which have one MLP each
   ExpertGating gating = ExpertGating::kSoftmax;
-  bool normalises = true;  // shares of those that are used sum up to 1
-  float scale = 1.0f;      // of shares
-  bool has_norms = false;  // ExpertWeights::Norms
+  bool normalises = true;      // shares of those that are used sum up to 1
+  float scale = 1.0f;          // of shares
+  bool has_norms = false;      // ExpertWeights::Norms
+  int step = 1;                // of so many layers the last one has experts, the others one MLP each
+  bool weighs_inputs = false;  // whether shares are of what experts read, not of what they contribute
+};
+
+// Which tokens a layer with a window sees.
+struct SlidingWindow {
+  int n = 0;             // the last n; 0: all
+  bool in_runs = false;  // of the run of n tokens that the position is in, not of all
+
+  // How many a token at that position sees, where its text is as long.
+  int size_at(int position) const { return in_runs && n > 0 ? position % n + 1 : n; }
 };
 
 // Of a layer's attention.
@@ -144,11 +155,14 @@ struct ModelConfig {
   // tokens have begun at their position. 0: they do not.
   float temperature_scale = 0.0f;
   int temperature_length = 0;
-  float residual_scale = 1.0f;  // of what a block contributes
+  int temperature_offset = 0;             // of positions
+  bool temperature_is_of_others = false;  // whether only layers have it that do not rotate
+  float residual_scale = 1.0f;            // of what a block contributes
   float logit_scale = 1.0f;
   float logit_softcap = 0.0f;               // 0: none
   std::vector<bool> layer_rotates;          // per layer; empty: all do
   int window = 0;                           // sliding-window size in tokens; 0: no layer has one
+  bool window_in_runs = false;              // SlidingWindow
   std::vector<bool> layer_is_windowed;      // per layer; empty: none is
   RopeConfig window_rope;                   // for windowed layers
   std::optional<HeadsConfig> window_heads;  // of these, where they have others
@@ -161,9 +175,15 @@ struct ModelConfig {
   bool is_windowed(int layer) const {
     return window > 0 && layer_is_windowed[static_cast<size_t>(layer)];
   }
-  bool has_experts(int layer) const { return experts.n_all > 0 && layer >= experts.n_dense_layers; }
+  SlidingWindow sliding_window() const { return {.n = window, .in_runs = window_in_runs}; }
+  bool has_experts(int layer) const {
+    return experts.n_all > 0 && layer >= experts.n_dense_layers && (layer + 1) % experts.step == 0;
+  }
   bool rotates(int layer) const {
     return layer_rotates.empty() || layer_rotates[static_cast<size_t>(layer)];
+  }
+  bool has_temperature(int layer) const {
+    return temperature_scale != 0.0f && !(temperature_is_of_others && rotates(layer));
   }
   // What a query at that position is multiplied with, beside query_scale.
   float temperature(int position) const;

@@ -154,6 +154,27 @@ TEST(Config, DeepSeek2HasLatentNumbers) {
                  "grow with their position");
 }
 
+TEST(Config, Llama4SeesRunsAndRotatesThere) {
+  const auto llama4 = [] { return tiny_model({.architecture = "llama4", .n_layers = 8}); };
+  ModelConfig config = read(llama4());
+  EXPECT_TRUE(config.is_windowed(2) && config.rotates(2) && !config.has_temperature(2));
+  EXPECT_TRUE(!config.is_windowed(3) && !config.rotates(3) && config.has_temperature(3));
+  EXPECT_EQ(config.sliding_window().size_at(8191), 8192);
+  EXPECT_EQ(config.sliding_window().size_at(8192), 1);
+  EXPECT_EQ(config.temperature(8190), 1.0f);
+  EXPECT_FLOAT_EQ(config.temperature(8191), 1.0f + 0.1f * std::log(2.0f));
+  EXPECT_TRUE(config.experts.weighs_inputs);
+  EXPECT_TRUE(config.has_experts(0));
+  config = read(llama4().set("llama4.interleave_moe_layer_step", 2u));
+  EXPECT_FALSE(config.has_experts(0));
+  EXPECT_TRUE(config.has_experts(1));
+  config = read(llama4().set("llama4.attention.sliding_window", 0u));
+  EXPECT_FALSE(config.is_windowed(0));
+  EXPECT_TRUE(config.rotates(3));
+  EXPECT_EQ(config.temperature(100'000), 1.0f);
+  expect_refused(llama4().remove("llama4.expert_count"), ErrorCode::kUnsupported, "without experts");
+}
+
 TEST(Config, NormsOfMeansHaveAKeyOfTheirOwn) {
   const auto starcoder = [] { return tiny_model({.architecture = "starcoder2"}); };
   const ModelConfig config = read(starcoder());

@@ -97,7 +97,8 @@ ggml_tensor* GgmlGraphBuilder::queries(int layer, ggml_tensor* states) {
   };
   qkv.q = place(qkv.q, weights.q_norm);
   if (config().query_scale != 1.0f) qkv.q = ggml_scale(context(), qkv.q, config().query_scale);
-  if (ggml_tensor* factors = parts().inputs.temperatures) {
+  if (config().has_temperature(layer)) {
+    ggml_tensor* factors = parts().inputs.temperatures;
     qkv.q = ggml_mul(context(), qkv.q, ggml_reshape_3d(context(), factors, 1, 1, factors->ne[0]));
   }
   if (qkv.k == nullptr) return qkv.q;

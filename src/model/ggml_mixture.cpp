@@ -42,7 +42,12 @@ ggml_tensor* GgmlGraphBuilder::experts_of(const ExpertWeights& experts, const Ro
     ggml_tensor* y = ggml_mul_mat_id(context(), stack.weight, from, routes.chosen);
     return stack.bias != nullptr ? ggml_add_id(context(), y, stack.bias, routes.chosen) : y;
   };
+  const bool weighs_inputs = config().experts.weighs_inputs;
   ggml_tensor* each = ggml_reshape_3d(context(), x, x->ne[0], 1, x->ne[1]);
+  if (weighs_inputs) {
+    each = ggml_repeat_4d(context(), each, x->ne[0], config().experts.n_used, x->ne[1], 1);
+    each = ggml_mul(context(), each, routes.shares);
+  }
   ggml_tensor *gate, *up;
   if (experts.gate_up.weight != nullptr) {
     ggml_tensor* both = of_chosen(experts.gate_up, each);  // [2 n_ff, n_used, n_rows]
@@ -57,7 +62,8 @@ ggml_tensor* GgmlGraphBuilder::experts_of(const ExpertWeights& experts, const Ro
     gate = of_chosen(experts.gate, each);
   }
   ggml_tensor* made = of_chosen(experts.down, activated(gate, up));
-  made = ggml_mul(context(), made, routes.shares);  // [n_embd, n_used, n_rows]
+  // [n_embd, n_used, n_rows]
+  if (!weighs_inputs) made = ggml_mul(context(), made, routes.shares);
   ggml_tensor* sum = nullptr;
   for (int64_t rank = 0; rank < made->ne[1]; ++rank) {
     ggml_tensor* one = ggml_view_2d(context(), made, made->ne[0], made->ne[2], made->nb[2],

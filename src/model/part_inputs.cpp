@@ -62,31 +62,33 @@ void PartPasses::write_embeddings() {
 }
 
 void PartPasses::write_masks() {
-  const auto write = [&](ggml_tensor* tensor, int window) {
+  const auto write = [&](ggml_tensor* tensor, const SlidingWindow& window) {
     const auto n_kv = static_cast<size_t>(tensor->ne[0]);
     auto* mask = input_memory_.host<ggml_fp16_t>(tensor);
     for (size_t r = 0; r < rows_.size(); ++r, mask += n_kv) {
       const Row& row = rows_[r];
       const bool same_sequence = r > 0 && row.sequence == rows_[r - 1].sequence;
+      const int size = window.size_at(to_int(cells_.position(row.sequence, row.node)));
       if (same_sequence && row.node == rows_[r - 1].node) {
         std::memcpy(mask, mask - n_kv, n_kv * sizeof(*mask));
-      } else if (same_sequence && cells_.parent(row.sequence, row.node) == rows_[r - 1].node) {
+      } else if (size != 1 && same_sequence &&
+                 cells_.parent(row.sequence, row.node) == rows_[r - 1].node) {
         // It sees what its parent sees, and itself, less what leaves its window.
         std::memcpy(mask, mask - n_kv, n_kv * sizeof(*mask));
         mask[cells_.cell(row.sequence, row.node)] = kVisible;
-        const Position leaves = cells_.position(row.sequence, row.node) - window;
-        if (window == 0) continue;
+        const Position leaves = cells_.position(row.sequence, row.node) - size;
+        if (size == 0) continue;
         if (const auto cell = cells_.cell_at(row.sequence, row.node, leaves)) mask[*cell] = kHidden;
       } else {
         std::fill(mask, mask + n_kv, kHidden);
-        cells_.for_each_visible(row.sequence, row.node, window,
+        cells_.for_each_visible(row.sequence, row.node, size,
                                 [&](int32_t cell) { mask[cell] = kVisible; });
       }
     }
   };
   const PassInputs& inputs = current_->inputs();
-  write(inputs.mask, 0);
-  if (inputs.window_mask != nullptr) write(inputs.window_mask, model_.config().window);
+  write(inputs.mask, {});
+  if (inputs.window_mask != nullptr) write(inputs.window_mask, model_.config().sliding_window());
 }
 
 }  // namespace forerun

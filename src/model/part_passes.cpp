@@ -237,7 +237,7 @@ std::span<float> PartPasses::begin(const StageWork& work) {
   rows_ = filled_up(work.rows);
   if (part_.has_own_kernels() && work.stage.has_attention() &&
       (visible_pass_ != work.pass || n_visible_ != n_wanted_rows_)) {
-    visible_.fill(cells_, rows_, model_.config().window);
+    visible_.fill(cells_, rows_, model_.config().sliding_window());
     visible_pass_ = work.pass;
     n_visible_ = n_wanted_rows_;
   }

@@ -96,7 +96,8 @@ constexpr int kExperts = 4;
 constexpr int kExpertFf = 48;
 
 bool is_mixture(const TinyModelSpec& spec) {
-  return spec.architecture.ends_with("moe") || is_any_of(spec.architecture, {"gpt-oss", "deepseek2"});
+  return spec.architecture.ends_with("moe") ||
+         is_any_of(spec.architecture, {"gpt-oss", "deepseek2", "llama4"});
 }
 
 void add_experts(RandomTensors& random, const TinyModelSpec& spec, const std::string& prefix) {

@@ -155,13 +155,13 @@ void declare_post_norms(WeightLoader& loader, const ModelConfig& config, const s
 std::span<const Architecture* const> architectures() {
   static const auto all = [] {
     std::vector<const Architecture*> found = {
-        &llama_architecture(),     &qwen3_architecture(),     &qwen3vl_architecture(),
-        &gemma_architecture(),     &gemma2_architecture(),    &gemma3_architecture(),
-        &gemma4_architecture(),    &glm4_architecture(),      &phi3_architecture(),
-        &minicpm_architecture(),   &smollm3_architecture(),   &olmo2_architecture(),
-        &exaone4_architecture(),   &deepseek2_architecture(), &hunyuan_architecture(),
-        &maincoder_architecture(), &mistral3_architecture(),  &arcee_architecture(),
-        &gpt_oss_architecture(),
+        &llama_architecture(),   &qwen3_architecture(),     &qwen3vl_architecture(),
+        &gemma_architecture(),   &gemma2_architecture(),    &gemma3_architecture(),
+        &gemma4_architecture(),  &glm4_architecture(),      &phi3_architecture(),
+        &minicpm_architecture(), &smollm3_architecture(),   &olmo2_architecture(),
+        &exaone4_architecture(), &deepseek2_architecture(), &hunyuan_architecture(),
+        &llama4_architecture(),  &maincoder_architecture(), &mistral3_architecture(),
+        &arcee_architecture(),   &gpt_oss_architecture(),
     };
     for (const auto& several :
          {llama_by_other_names(), layer_norm_architectures(), cohere_architectures(),

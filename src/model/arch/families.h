@@ -23,6 +23,7 @@ const Architecture& glm4_architecture();
 const Architecture& gpt_oss_architecture();
 std::span<const Architecture* const> granite_architectures();
 const Architecture& hunyuan_architecture();
+const Architecture& llama4_architecture();
 const Architecture& maincoder_architecture();
 const Architecture& minicpm_architecture();
 const Architecture& mistral3_architecture();

@@ -104,13 +104,24 @@ class GatherOp final : public CpuOp {
       if (row < 0) {
         std::fill_n(to.floats(dst, slot), n_, 0.0f);
       } else {
-        std::copy_n(from.floats(dst->src[0], row), n_, to.floats(dst, slot));
+        const float share =
+            dst->src[2] == nullptr ? 1.0f : share_of_slot(dst->src[2], groups, row, slot);
+        const float* x = from.floats(dst->src[0], row);
+        float* y = to.floats(dst, slot);
+        for (int64_t i = 0; i < n_; ++i) y[i] = x[i] * share;
       }
       to.quantize(dst, slot, 0, n_);
     }
   }
 
  private:
+  float share_of_slot(const ggml_tensor* routes, const ExpertGroups& groups, int32_t row,
+                      int64_t slot) const {
+    int rank = 0;
+    while (groups.slot_of(row, rank) != slot) ++rank;
+    return row_of<Route>(routes, row)[rank].share;
+  }
+
   const KernelSet& kernels_;
   ExpertGroups::Shape shape_;
   int64_t n_;
@@ -119,10 +130,11 @@ class GatherOp final : public CpuOp {
 class ExpertGatedOp final : public CpuOp {
  public:
   ExpertGatedOp(const KernelSet& kernels, GateActivation activation, const ExpertGroups::Shape& shape,
-                int64_t n_ff, std::vector<ProductPart> parts)
+                int64_t n_ff, std::vector<ProductPart> parts, bool is_gathered)
       : kernels_(kernels),
         shape_(shape),
         n_ff_(n_ff),
+        is_gathered_(is_gathered),
         n_out_(parts.front().linear.packed->n_out / shape.n_experts),
         blocks_(kernels, activation, std::move(parts)) {}
 
@@ -131,7 +143,7 @@ class ExpertGatedOp final : public CpuOp {
     const ExpertGroups groups(shape_, numbers_of(last_source(dst)));
     const int64_t n_units = (n_ff_ + kActivationBlock - 1) / kActivationBlock;
     for_share_of_groups(groups, n_units, worker, [&](const ExpertGroups::Group& group, Range units) {
-      const int64_t first = shape_.n_rows == 1 ? 0 : group.first_slot;
+      const int64_t first = is_gathered_ ? group.first_slot : 0;
       blocks_.compute(dst, layout,
                       {.outputs = {.first = units.first * kActivationBlock,
                                    .end = std::min(units.end * kActivationBlock, n_ff_)},
@@ -146,6 +158,7 @@ class ExpertGatedOp final : public CpuOp {
   const KernelSet& kernels_;
   ExpertGroups::Shape shape_;
   int64_t n_ff_;
+  bool is_gathered_;
   int64_t n_out_;  // of an expert, in a matrix
   GatedBlocks blocks_;
 };
@@ -182,7 +195,8 @@ class ExpertProductOp final : public CpuOp {
 
 class CombineOp final : public CpuOp {
  public:
-  CombineOp(const ExpertGroups::Shape& shape, float scale) : shape_(shape), scale_(scale) {}
+  CombineOp(const ExpertGroups::Shape& shape, float scale, bool weighs)
+      : shape_(shape), scale_(scale), weighs_(weighs) {}
 
   void run(ggml_tensor* dst, Worker worker) const override {
     const int64_t n_parts = (dst->ne[0] + kColumns - 1) / kColumns;
@@ -208,7 +222,7 @@ class CombineOp final : public CpuOp {
       for (int64_t i = 0; i < n; ++i) sum[static_cast<size_t>(i)] += share * x[i];
     };
     for (int rank = 0; rank < shape_.n_used; ++rank) {
-      add(slots, groups.slot_of(row, rank), routes[rank].share);
+      add(slots, groups.slot_of(row, rank), weighs_ ? routes[rank].share : 1.0f);
     }
     if (shared != nullptr) {
       add(shared, row, shared_share != nullptr ? sigmoid(*row_of<float>(shared_share, row)) : 1.0f);
@@ -222,6 +236,7 @@ class CombineOp final : public CpuOp {
 
   ExpertGroups::Shape shape_;
   float scale_;
+  bool weighs_;
 };
 
 }  // namespace
@@ -301,8 +316,9 @@ std::unique_ptr<CpuOp> gather_op(const KernelSet& kernels, const ExpertGroups::S
 
 std::unique_ptr<CpuOp> expert_gated_op(const KernelSet& kernels, GateActivation activation,
                                        const ExpertGroups::Shape& shape, int64_t n_ff,
-                                       std::vector<ProductPart> parts) {
-  return std::make_unique<ExpertGatedOp>(kernels, activation, shape, n_ff, std::move(parts));
+                                       std::vector<ProductPart> parts, bool is_gathered) {
+  return std::make_unique<ExpertGatedOp>(kernels, activation, shape, n_ff, std::move(parts),
+                                         is_gathered);
 }
 
 std::unique_ptr<CpuOp> expert_product_op(const KernelSet& kernels, const ExpertGroups::Shape& shape,
@@ -310,8 +326,8 @@ std::unique_ptr<CpuOp> expert_product_op(const KernelSet& kernels, const ExpertG
   return std::make_unique<ExpertProductOp>(kernels, shape, part);
 }
 
-std::unique_ptr<CpuOp> combine_op(const ExpertGroups::Shape& shape, float scale) {
-  return std::make_unique<CombineOp>(shape, scale);
+std::unique_ptr<CpuOp> combine_op(const ExpertGroups::Shape& shape, float scale, bool weighs) {
+  return std::make_unique<CombineOp>(shape, scale, weighs);
 }
 
 }  // namespace forerun

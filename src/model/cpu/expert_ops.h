@@ -68,19 +68,22 @@ class ExpertGroups {
 std::unique_ptr<CpuOp> route_op(const ExpertsConfig& config, const ExpertWeights& experts);
 // ExpertGroups of routes.
 std::unique_ptr<CpuOp> group_op(const ExpertGroups::Shape& shape);
-// The activations of slots; sources: those of rows, groups.
+// The activations of slots; sources: those of rows, groups and, where they are weighed with their share,
+// routes.
 std::unique_ptr<CpuOp> gather_op(const KernelSet& kernels, const ExpertGroups::Shape& shape, int64_t n);
-// Activations of slots (GatedBlocks), n_ff for each; the last source are the groups. A single row
-// need not be gathered: its activations serve all groups.
+// Activations of slots (GatedBlocks), n_ff for each; the last source are the groups. `is_gathered`:
+// whether what they are made of has slots, too. A single row need not have them: its activations serve
+// all groups.
 std::unique_ptr<CpuOp> expert_gated_op(const KernelSet& kernels, GateActivation activation,
                                        const ExpertGroups::Shape& shape, int64_t n_ff,
-                                       std::vector<ProductPart> parts);
+                                       std::vector<ProductPart> parts, bool is_gathered);
 // F32 [n_out, slots]; the last source are the groups.
 std::unique_ptr<CpuOp> expert_product_op(const KernelSet& kernels, const ExpertGroups::Shape& shape,
                                          const ProductPart& part);
 // states + scale * (shares of what experts made + shared); sources: slots, routes, groups, states if
 // they are added, and what the MLP that all use made, if there is one, with the logit of its share, if
 // it has one.
-std::unique_ptr<CpuOp> combine_op(const ExpertGroups::Shape& shape, float scale);
+// `weighs`: whether experts have shares of what they made.
+std::unique_ptr<CpuOp> combine_op(const ExpertGroups::Shape& shape, float scale, bool weighs);
 
 }  // namespace forerun

@@ -95,7 +95,7 @@ ggml_tensor* CpuGraphBuilder::queries(int layer, ggml_tensor* states) {
                            .keys = parts().cache.keys(layer),
                            .values = parts().cache.values(layer)};
   std::vector<ggml_tensor*> sources{projected, rope_table(layer), parts().inputs.cells};
-  if (parts().inputs.temperatures != nullptr) sources.push_back(parts().inputs.temperatures);
+  if (config().has_temperature(layer)) sources.push_back(parts().inputs.temperatures);
   return ops_.add(context(), heads_op(kernels_, heads),
                   {GGML_TYPE_F32, heads.heads.n_embd_q(), states->ne[1]}, std::move(sources));
 }

@@ -20,11 +20,14 @@ ggml_tensor* CpuGraphBuilder::mixture(const MlpWeights& mlp, ggml_tensor* states
   ggml_tensor* groups =
       ops_.add(context(), group_op(shape), {GGML_TYPE_I32, shape.n_numbers(), 1}, {routes});
 
+  const bool weighs_inputs = config().experts.weighs_inputs, is_gathered = n_rows > 1 || weighs_inputs;
   ggml_tensor* gathered = of_experts;
-  if (n_rows > 1) {
+  if (is_gathered) {
     const ActivationLayout layout{kernels_, n_embd, shape.most_slots()};
+    std::vector<ggml_tensor*> sources = {of_experts, groups};
+    if (weighs_inputs) sources.push_back(routes);
     gathered =
-        ops_.add(context(), gather_op(kernels_, shape, n_embd), layout.output(), {of_experts, groups});
+        ops_.add(context(), gather_op(kernels_, shape, n_embd), layout.output(), std::move(sources));
   }
   const bool is_fused = experts.gate_up.weight != nullptr;
   Product in = product_of(
@@ -33,10 +36,10 @@ ggml_tensor* CpuGraphBuilder::mixture(const MlpWeights& mlp, ggml_tensor* states
   if (is_fused) in.parts[1].first = n_ff;
   in.sources.push_back(groups);
   const ActivationLayout layout{kernels_, n_ff, shape.most_slots()};
-  ggml_tensor* gated = ops_.add(
-      context(),
-      expert_gated_op(kernels_, gate_activation(config().activation), shape, n_ff, std::move(in.parts)),
-      layout.output(), std::move(in.sources));
+  ggml_tensor* gated = ops_.add(context(),
+                                expert_gated_op(kernels_, gate_activation(config().activation), shape,
+                                                n_ff, std::move(in.parts), is_gathered),
+                                layout.output(), std::move(in.sources));
   Product out = product_of({experts.down}, gated);
   out.sources.push_back(groups);
   ggml_tensor* made = ops_.add(context(), expert_product_op(kernels_, shape, out.parts[0]),
@@ -45,7 +48,7 @@ ggml_tensor* CpuGraphBuilder::mixture(const MlpWeights& mlp, ggml_tensor* states
   const auto combine = [&](std::vector<ggml_tensor*> added) {
     std::vector<ggml_tensor*> sources = {made, routes, groups};
     sources.insert(sources.end(), added.begin(), added.end());
-    return ops_.add(context(), combine_op(shape, config().residual_scale),
+    return ops_.add(context(), combine_op(shape, config().residual_scale, !weighs_inputs),
                     {GGML_TYPE_F32, n_embd, n_rows}, std::move(sources));
   };
   const bool has_shared = mlp.down.weight != nullptr;

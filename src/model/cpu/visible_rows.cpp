@@ -14,7 +14,7 @@ void VisibleRows::append_path(const KvCells& cells, const Row& row) {
   own_start_.push_back(start);
 }
 
-void VisibleRows::fill(const KvCells& cells, std::span<const Row> rows, int window) {
+void VisibleRows::fill(const KvCells& cells, std::span<const Row> rows, const SlidingWindow& window) {
   own_.clear();
   own_start_.clear();
   all_.clear();
@@ -50,9 +50,9 @@ void VisibleRows::fill(const KvCells& cells, std::span<const Row> rows, int wind
     const bool is_last = r + 1 == rows.size() || all_[r + 1].shared != all_[r].shared;
     if (is_last) n_listed_ += std::exchange(longest, 0);
   }
-  if (window == 0) return;
+  if (window.n == 0) return;
   windowed_ = all_;
-  for (VisibleCells& row : windowed_) row.first = std::max(0, row.end - window);
+  for (VisibleCells& row : windowed_) row.first = std::max(0, row.end - window.size_at(row.end - 1));
 }
 
 }  // namespace forerun

@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "model/config.h"
 #include "model/kernels/kernels.h"
 #include "model/kv_cells.h"
 #include "model/pass.h"
@@ -15,8 +16,8 @@ namespace forerun {
 
 class VisibleRows {
  public:
-  // `window`: of layers with a sliding window; 0: there are none.
-  void fill(const KvCells& cells, std::span<const Row> rows, int window);
+  // `window`: of layers that have one.
+  void fill(const KvCells& cells, std::span<const Row> rows, const SlidingWindow& window);
 
   std::span<const VisibleCells> all() const { return all_; }
   std::span<const VisibleCells> windowed() const { return windowed_; }

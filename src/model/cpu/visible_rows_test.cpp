@@ -42,7 +42,7 @@ TEST_F(VisibleRowsTest, ChainsShareOneList) {
   const Row a = row(s, std::nullopt);
   const Row b = row(s, a.node);
   const Row c = row(s, b.node);
-  visible_.fill(cells_, std::vector{a, b, c}, 0);
+  visible_.fill(cells_, std::vector{a, b, c}, {});
   const auto rows = visible_.all();
   ASSERT_EQ(rows.size(), 3u);
   EXPECT_EQ(seen(rows[0]), (std::vector<int32_t>{0, 1, 2, 3}));
@@ -58,7 +58,7 @@ TEST_F(VisibleRowsTest, BranchesSeeTheirAncestorsOnly) {
   const Row b = row(s, std::nullopt);
   const Row c = row(s, a.node);
   const Row d = row(s, c.node);
-  visible_.fill(cells_, std::vector{a, b, c, d}, 0);
+  visible_.fill(cells_, std::vector{a, b, c, d}, {});
   const auto rows = visible_.all();
   EXPECT_EQ(seen(rows[0]), (std::vector<int32_t>{0, 1, 2}));
   EXPECT_EQ(seen(rows[1]), (std::vector<int32_t>{0, 1, 3}));
@@ -70,7 +70,7 @@ TEST_F(VisibleRowsTest, NodesOfEarlierPassesAreSeen) {
   const SequenceId s = text(1);
   const Row a = row(s, std::nullopt);
   const Row b = row(s, a.node);
-  visible_.fill(cells_, std::vector{b}, 0);
+  visible_.fill(cells_, std::vector{b}, {});
   EXPECT_EQ(seen(visible_.all()[0]), (std::vector<int32_t>{0, 1, 2}));
 }
 
@@ -78,7 +78,7 @@ TEST_F(VisibleRowsTest, BranchesOffCommittedTextSeeWhatIsBeforeThem) {
   const SequenceId s = text(5);
   const Row a{.sequence = s, .node = cells_.branch_at(s, Position{2}).value()};
   const Row b = row(s, a.node);
-  visible_.fill(cells_, std::vector{a, b}, 0);
+  visible_.fill(cells_, std::vector{a, b}, {});
   EXPECT_EQ(seen(visible_.all()[0]), (std::vector<int32_t>{0, 1, 5}));
   EXPECT_EQ(seen(visible_.all()[1]), (std::vector<int32_t>{0, 1, 5, 6}));
 }
@@ -88,7 +88,7 @@ TEST_F(VisibleRowsTest, PositionsOrderCellsNotTheirPlaces) {
   const SequenceId s = text(2);
   cells_.remove(gone);
   const Row a = row(s, std::nullopt);
-  visible_.fill(cells_, std::vector{a}, 0);
+  visible_.fill(cells_, std::vector{a}, {});
   EXPECT_EQ(seen(visible_.all()[0]), (std::vector<int32_t>{3, 4, 0}));
 }
 
@@ -96,10 +96,21 @@ TEST_F(VisibleRowsTest, WindowsHideTheBeginning) {
   const SequenceId s = text(4);
   const Row a = row(s, std::nullopt);
   const Row b = row(s, a.node);
-  visible_.fill(cells_, std::vector{a, b}, 3);
+  visible_.fill(cells_, std::vector{a, b}, {.n = 3});
   EXPECT_EQ(seen(visible_.windowed()[0]), (std::vector<int32_t>{2, 3, 4}));
   EXPECT_EQ(seen(visible_.windowed()[1]), (std::vector<int32_t>{3, 4, 5}));
   EXPECT_EQ(visible_.all()[1].first, 0);
+}
+
+TEST_F(VisibleRowsTest, RunsBeginAtMultiples) {
+  const SequenceId s = text(4);
+  const Row a = row(s, std::nullopt);
+  const Row b = row(s, a.node);
+  const Row c = row(s, b.node);
+  visible_.fill(cells_, std::vector{a, b, c}, {.n = 3, .in_runs = true});
+  EXPECT_EQ(seen(visible_.windowed()[0]), (std::vector<int32_t>{3, 4}));
+  EXPECT_EQ(seen(visible_.windowed()[1]), (std::vector<int32_t>{3, 4, 5}));
+  EXPECT_EQ(seen(visible_.windowed()[2]), (std::vector<int32_t>{6}));
 }
 
 }  // namespace
