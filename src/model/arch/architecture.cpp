@@ -208,6 +208,12 @@ void require_whole_rotation(const ModelConfig& config) {
        config.architecture);
 }
 
+float read_cap(const ConfigReader& reader, const char* name, float otherwise) {
+  const float cap = reader.get_float_or(name, otherwise);
+  if (cap < 0.0f) fail(ErrorCode::kInvalidFile, "{} must not be negative", reader.key(name));
+  return cap;
+}
+
 std::string layer_prefix(int layer) {
   return fmt::format("blk.{}.", layer);
 }

@@ -62,6 +62,10 @@ const Architecture* find_architecture(std::string_view name);
 void require_text_sections(const GgufMetadata& metadata, std::string_view architecture);
 // Of families none of whose models rotates a part of its heads. Throws likewise.
 void require_whole_rotation(const ModelConfig& config);
+// A soft cap of scores or logits. Throws Error{kInvalidFile} where it is negative.
+float read_cap(const ConfigReader& reader, const char* name, float otherwise);
+// What shares of experts are multiplied with; files have 0 for 1.
+float read_experts_scale(const ConfigReader& reader);
 // How tokens use experts, as the files of some families say; `usual`: how they are weighed where a file
 // does not.
 void read_experts_by_key(const ConfigReader& reader, ExpertGating usual, ExpertsConfig& experts);

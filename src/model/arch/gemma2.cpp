@@ -3,18 +3,11 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/error.h"
 #include "model/arch/architecture.h"
 #include "model/arch/families.h"
 
 namespace forerun {
 namespace {
-
-float read_cap(const ConfigReader& reader, const char* name, float otherwise) {
-  const float cap = reader.get_float_or(name, otherwise);
-  if (cap < 0.0f) fail(ErrorCode::kInvalidFile, "{} must not be negative", reader.key(name));
-  return cap;
-}
 
 class Gemma2Architecture final : public Architecture {
  public:

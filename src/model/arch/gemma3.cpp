@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/error.h"
 #include "model/arch/architecture.h"
 #include "model/arch/families.h"
 
@@ -28,10 +27,7 @@ class Gemma3Architecture final : public Architecture {
     config.has_post_norms = true;
     config.has_head_norms = true;
     config.embedding_scale = std::sqrt(static_cast<float>(config.n_embd));
-    config.logit_softcap = reader.get_float_or("final_logit_softcapping", 0.0f);
-    if (config.logit_softcap < 0.0f) {
-      fail(ErrorCode::kInvalidFile, "{} must not be negative", reader.key("final_logit_softcapping"));
-    }
+    config.logit_softcap = read_cap(reader, "final_logit_softcapping", 0.0f);
     // Gemma scales queries, not scores: the same but for the rounding of a query.
     const int divisor =
         config.n_layers == kLayersOf27B ? std::max(1, config.n_embd / config.heads.n) : config.heads.dim;

@@ -46,10 +46,7 @@ class Gemma4Architecture final : public Architecture {
     config.has_layer_scales = true;
     config.embedding_scale = std::sqrt(static_cast<float>(config.n_embd));
     config.attention_scale = 1.0f;
-    config.logit_softcap = reader.get_float_or("final_logit_softcapping", kLogitCap);
-    if (config.logit_softcap < 0.0f) {
-      fail(ErrorCode::kInvalidFile, "{} must not be negative", reader.key("final_logit_softcapping"));
-    }
+    config.logit_softcap = read_cap(reader, "final_logit_softcapping", kLogitCap);
     config.window_rope.has_factors = false;
     config.n_embd_per_layer = reader.get_count_or_none("embedding_length_per_layer_input");
     read_sharing(reader, config);

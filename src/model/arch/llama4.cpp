@@ -28,8 +28,7 @@ class Llama4Architecture final : public Architecture {
     experts.gating = ExpertGating::kSigmoid;
     experts.normalises = false;
     experts.weighs_inputs = true;
-    const float scale = reader.get_float_or("expert_weights_scale", 0.0f);
-    if (scale != 0.0f) experts.scale = scale;
+    experts.scale = read_experts_scale(reader);
     config.head_norms = HeadNorms::kEachRotated;
     // A window of 0 is a model's that rotates, and sees everything, in all layers.
     if (metadata.get_int(reader.key("attention.sliding_window")).value_or(kRun) == 0) return config;

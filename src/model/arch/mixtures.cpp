@@ -114,12 +114,16 @@ class Glm4Moe final : public Architecture {
 
 }  // namespace
 
+float read_experts_scale(const ConfigReader& reader) {
+  const float scale = reader.get_float_or("expert_weights_scale", 0.0f);
+  return scale != 0.0f ? scale : 1.0f;
+}
+
 void read_experts_by_key(const ConfigReader& reader, ExpertGating usual, ExpertsConfig& experts) {
   experts.n_ff_shared = reader.get_count_or_none("expert_shared_count") * experts.n_ff;
   experts.n_dense_layers = reader.get_count_or_none("leading_dense_block_count");
   experts.normalises = reader.metadata().get_bool(reader.key("expert_weights_norm")).value_or(false);
-  const float scale = reader.get_float_or("expert_weights_scale", 0.0f);
-  if (scale != 0.0f) experts.scale = scale;
+  experts.scale = read_experts_scale(reader);
   const int gating = reader.get_count_or_none("expert_gating_func");
   experts.gating = gating != 0 ? gating_of(gating) : usual;
 }
