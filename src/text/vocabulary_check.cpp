@@ -73,12 +73,12 @@ TokenizerKind check_kind(const gguf_context* gguf, StableHash& hash) {
   if (model != "gpt2" && model != "gemma4") {
     fail(ErrorCode::kUnsupported,
          "tokenizer {} is not supported (supported: llama, gpt2, gemma4, bert, t5, rwkv, plamo2)",
-         quoted(model));
+         in_message(model));
   }
   // libllama accepts this one but aborts on the first two spaces of a text.
   if (pre == "whitespace") {
     fail(ErrorCode::kUnsupported, "{} 'whitespace' is not supported with tokenizer {}", kPre,
-         quoted(model));
+         in_message(model));
   }
   return TokenizerKind::kBytePair;
 }
@@ -156,8 +156,8 @@ void check_tokens_of_phi3(const gguf_context* gguf, const TokenTable& tokens) {
   if (name.find("phi-3") == std::string::npos && name.find("phi3") == std::string::npos) return;
   for (const std::string_view wanted : {"</s>", "<unk>", "<s>", "<|endoftext|>"}) {
     if (!tokens.contains(wanted)) {
-      fail(ErrorCode::kInvalidFile, "{}: a model named {} needs the token '{}'", kTokens, quoted(name),
-           wanted);
+      fail(ErrorCode::kInvalidFile, "{}: a model named {} needs the token '{}'", kTokens,
+           in_message(name), wanted);
     }
   }
 }
@@ -178,13 +178,13 @@ size_t check_tokens(const gguf_context* gguf, StableHash& hash) {
     }
     if (type == kByteType && !is_byte_token(token)) {
       fail(ErrorCode::kInvalidFile, "{}: token {} is of type byte and should be '<0x..>' but is {}",
-           kTokens, i, quoted(token));
+           kTokens, i, in_message(token));
     }
     hash.add(tokens.hash(i) ^ static_cast<uint32_t>(type));
   }
   if (const auto repeated = tokens.fill()) {
     fail(ErrorCode::kInvalidFile, "{}: token {} ({}) appears twice", kTokens, *repeated,
-         quoted(tokens.token(*repeated)));
+         in_message(tokens.token(*repeated)));
   }
   for (size_t i = 0; i < n_tokens; ++i) {
     // libllama gives an empty token a name, which must not be taken.
@@ -233,7 +233,7 @@ void check_merges(const gguf_context* gguf, StableHash& hash) {
     const std::string_view merge = gguf_get_arr_str(gguf, *id, i);
     if (merge.find(' ', 1) == std::string_view::npos) {
       fail(ErrorCode::kInvalidFile, "{}: entry {} ({}) is not two tokens separated by a space", kMerges,
-           i, quoted(merge));
+           i, in_message(merge));
     }
     hash.add(merge);
   }

@@ -6,7 +6,7 @@
 
 namespace forerun::vocabulary_keys {
 
-std::string quoted(std::string_view text) {
+std::string in_message(std::string_view text) {
   std::string out = "'";
   for (const char c : text.substr(0, 40)) {
     const auto byte = static_cast<unsigned char>(c);

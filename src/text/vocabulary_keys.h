@@ -30,7 +30,7 @@ inline constexpr const char* kLowercase = "tokenizer.ggml.normalizer.lowercase";
 inline constexpr const char* kStripsAccents = "tokenizer.ggml.normalizer.strip_accents";
 
 // A string of the file as it can stand in a message: one line, not too long.
-std::string quoted(std::string_view text);
+std::string in_message(std::string_view text);
 
 // The index of `key` if the file has it, after checking its type.
 std::optional<int64_t> find_typed(const gguf_context* gguf, const char* key, gguf_type type);

@@ -211,7 +211,7 @@ void check_rwkv(const Tokens& tokens) {
     const auto bytes = unescaped(tokens.text(i));
     if (!bytes) {
       fail(ErrorCode::kInvalidFile, "{}: token {} ({}) has a '\\' that means nothing", kTokens, i,
-           quoted(tokens.text(i)));
+           in_message(tokens.text(i)));
     }
     if (bytes->size() == 1) known.set(static_cast<unsigned char>(bytes->front()));
   }
@@ -233,7 +233,8 @@ void check_plamo2(const Tokens& tokens) {
       continue;
     }
     if (!is_valid_utf8(text)) {
-      fail(ErrorCode::kInvalidFile, "{}: token {} ({}) is not valid UTF-8", kTokens, i, quoted(text));
+      fail(ErrorCode::kInvalidFile, "{}: token {} ({}) is not valid UTF-8", kTokens, i,
+           in_message(text));
     }
     squares += text.size() * text.size();
   }
