@@ -80,22 +80,6 @@ BlockCosts calibrate_blocks(Executor& executor, int n_rounds) {
           .rest = rest};
 }
 
-}  // namespace
-
-std::vector<double> without_outliers(std::span<const int> n_rows, std::vector<double> seconds) {
-  CHECK(n_rows.size() == seconds.size());
-  for (size_t i = seconds.size(); i-- > 1;) seconds[i - 1] = std::min(seconds[i - 1], seconds[i]);
-  for (size_t i = 1; i < seconds.size(); ++i) {
-    for (size_t j = 0; j < i; ++j) {
-      const int n_passes = (n_rows[i] + n_rows[j] - 1) / n_rows[j];
-      seconds[i] = std::min(seconds[i], n_passes * seconds[j]);
-    }
-  }
-  return seconds;
-}
-
-namespace {
-
 Calibration measure(Executor& executor, const CalibrationOptions& options) {
   const int n_free = executor.cells().n_free();
   const int max_rows =
@@ -146,6 +130,18 @@ Calibration measure(Executor& executor, const CalibrationOptions& options) {
 }
 
 }  // namespace
+
+std::vector<double> without_outliers(std::span<const int> n_rows, std::vector<double> seconds) {
+  CHECK(n_rows.size() == seconds.size());
+  for (size_t i = seconds.size(); i-- > 1;) seconds[i - 1] = std::min(seconds[i - 1], seconds[i]);
+  for (size_t i = 1; i < seconds.size(); ++i) {
+    for (size_t j = 0; j < i; ++j) {
+      const int n_passes = (n_rows[i] + n_rows[j] - 1) / n_rows[j];
+      seconds[i] = std::min(seconds[i], n_passes * seconds[j]);
+    }
+  }
+  return seconds;
+}
 
 Calibration calibrate(Executor& executor, const CalibrationOptions& options) {
   constexpr int kEnoughCells = 512;

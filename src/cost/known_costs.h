@@ -32,7 +32,7 @@ void save_costs(const std::filesystem::path& folder, const CostKey& key, const C
 std::optional<CostCurve> load_similar_curve(const std::filesystem::path& folder, const CostKey& key);
 
 // The kept costs, or measured ones, which are then kept if the folder can be written.
-Calibration calibrated(Executor& executor, const CalibrationOptions& options = {});
+Calibration calibrated(Executor& executor, const CalibrationOptions& options);
 
 // What was measured or learnt in earlier runs; else what other models took on this machine, for this
 // one's size; else a guess. The executor outlives it.
