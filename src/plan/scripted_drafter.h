@@ -1,10 +1,8 @@
 // A drafter of texts that proposes what a test tells it to.
 #pragma once
 
-#include <chrono>
 #include <memory>
 #include <span>
-#include <thread>
 #include <vector>
 
 #include "core/test_tokens.h"
