@@ -141,10 +141,10 @@ std::optional<CostCurve> load_similar_curve(const std::filesystem::path& folder,
   return CostCurve(std::move(points));
 }
 
-Calibration calibrated(Executor& executor, const CalibrationOptions& options) {
+Calibration calibrated(Executor& executor, const std::function<void(double)>& progress) {
   const CostKey key = CostKey::of(executor);
   if (auto kept = load_costs(calibration_folder(), key)) return std::move(*kept);
-  Calibration calibration = calibrate(executor, options);
+  Calibration calibration = calibrate(executor, progress);
   save_if_possible(key, calibration);
   return calibration;
 }
