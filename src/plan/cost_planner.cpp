@@ -54,9 +54,9 @@ void CostPlanner::fill(std::span<const PlanJob> jobs, const PassLoad& load) {
     worth_.plain_seconds += costs_.attention(1, job.request->n_context());
     // Text without drafts is always to be had.
     speed += std::max(1.0, job.request->speed.speedup(usual_speed_.speedup(1)));
+    job.request->is_planned = true;
   }
   worth_.tokens_per_second = speed / worth_.plain_seconds;
-  for (const PlanJob& job : jobs) job.request->is_planned = true;
   propose_texts(jobs);
   models_.draft(jobs, worth_);
   for (const PlanJob& job : jobs)
@@ -109,12 +109,9 @@ void CostPlanner::choose(std::span<const PlanJob> jobs) {
   }
   for (size_t i = 0; i < jobs.size(); ++i) {
     RequestPlan& request = *jobs[i].request;
-    if (request.drafted.has_distributions()) {
-      *jobs[i].tree = request.drafted;
-    } else {
-      *jobs[i].tree = request.proposed.tree;
-      jobs[i].tree->prune(keep_[i]);
-    }
+    const bool is_drawn = request.drafted.has_distributions();
+    *jobs[i].tree = is_drawn ? request.drafted : request.proposed.tree;
+    if (!is_drawn) jobs[i].tree->prune(keep_[i]);
   }
 }
 
@@ -207,9 +204,8 @@ void CostPlanner::append(RequestPlan& request, std::span<const TokenId> tokens) 
 }
 
 Learnt CostPlanner::learnt() const {
-  Learnt learnt;
-  if (n_tokens_ < kEnoughTokens) return learnt;
-  learnt.acceptance = acceptance_.learnt();
+  if (n_tokens_ < kEnoughTokens) return {};
+  Learnt learnt{.acceptance = acceptance_.learnt()};
   for (const auto& model : drafters().models) learnt.models.push_back(model->learnt());
   return learnt;
 }

@@ -87,13 +87,10 @@ class ScriptedDrafter final : public Drafter {
   Script& script_;
 };
 
-inline DrafterSet scripted(std::span<Script* const> scripts) {
+inline DrafterSet scripted(const std::vector<Script*>& scripts) {
   DrafterSet set;
   for (Script* script : scripts) set.texts.push_back(std::make_unique<ScriptedDrafter>(*script));
   return set;
-}
-inline DrafterSet scripted(std::initializer_list<Script*> scripts) {
-  return scripted(std::span(scripts.begin(), scripts.size()));
 }
 
 }  // namespace forerun::test
