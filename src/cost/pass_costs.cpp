@@ -65,7 +65,7 @@ void PassCosts::observe(const SeenPass& seen) {
   const double of_rows = rows(seen.n_rows);
   const double of_attention = attention(n_each, seen.n_context);
   const double expected = of_rows + of_attention;
-  const size_t at = nearest_point(first_.curve, n_computed(seen.n_rows));
+  const size_t at = nearest_point(first_.curve, n_computed_(seen.n_rows));
   Correction& correction = corrections_[at];
   seen_largest_ = seen_largest_ || at + 1 == corrections_.size();
   const bool is_first = n_seen_++ == 0;

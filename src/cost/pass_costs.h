@@ -38,10 +38,10 @@ class PassCosts {
   };
   // `n_computed`: rows that a pass of some number of rows really has, where passes are filled up.
   explicit PassCosts(Calibration first, Known known = Known::kMeasured,
-                     std::function<int(int n_rows)> n_computed = {});
+                     std::function<int(int n_rows)> n_computed = std::identity());
 
   // Of a pass of `n_rows` rows, all requests together, without context.
-  double rows(int n_rows) const { return learnt_.curve.rows(n_computed(n_rows)); }
+  double rows(int n_rows) const { return learnt_.curve.rows(n_computed_(n_rows)); }
   // More for one request with `n_rows` rows of these and `n_context` tokens.
   double attention(int n_rows, int n_context) const {
     return learnt_.curve.attention(n_rows, n_context);
@@ -85,7 +85,6 @@ class PassCosts {
     double factor = 1;
     double n_seen = 0;  // fading
   };
-  int n_computed(int n_rows) const { return n_computed_ ? n_computed_(n_rows) : n_rows; }
   double expected_reading(int n_tokens, int n_context) const;
   double smoothed(size_t point) const;
   bool is_guess() const { return known_ == Known::kGuessed || known_ == Known::kGuessedRowByRow; }
@@ -95,7 +94,7 @@ class PassCosts {
 
   Calibration first_;
   Known known_;
-  std::function<int(int)> n_computed_;   // may be empty
+  std::function<int(int)> n_computed_;
   std::vector<Correction> corrections_;  // per point of the curve
   double attention_factor_ = 1;
   double layers_factor_ = 1;
