@@ -21,8 +21,7 @@ CostCurve::CostCurve(std::vector<CostPoint> points) : points_(std::move(points))
 }
 
 double CostCurve::at(int n_rows, double CostPoint::*value) const {
-  const auto upper = std::lower_bound(points_.begin(), points_.end(), n_rows,
-                                      [](const CostPoint& point, int n) { return point.n_rows < n; });
+  const auto upper = std::ranges::lower_bound(points_, n_rows, {}, &CostPoint::n_rows);
   if (upper == points_.begin()) return points_.front().*value;
   const CostPoint& low = *(upper - 1);
   if (upper == points_.end()) return low.*value * n_rows / low.n_rows;
