@@ -19,7 +19,6 @@ class ShortText final : public RequestView {
   SequenceId sequence() const override { return SequenceId{0}; }
   const Sampler& sampler() const override { return sampler_; }
   const SamplerState& state() const override { return state_; }
-  bool compares_distributions() const override { return false; }
 
   void constrain(std::shared_ptr<const Constraint> constraint) {
     state_.constrain(std::move(constraint));

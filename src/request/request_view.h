@@ -39,7 +39,7 @@ class RequestView {
 
   // Whether the verifier compares the model's distributions with those that drafts were
   // drawn from: then these belong into the tree, and draws must be the drafter's own.
-  virtual bool compares_distributions() const = 0;
+  virtual bool compares_distributions() const { return false; }
 
   // The state of the prompt's rows that were read for this request, the last one included.
   // nullptr: it was not asked for (Drafter::wants_prompt_state).
