@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <array>
 #include <cmath>
 #include <fstream>
@@ -161,8 +160,7 @@ PassCosts known_costs(Executor& executor) {
     guess.blocks = guess.blocks.scaled(similar->rows(1) / guess.curve.rows(1));
     guess.curve = std::move(*similar);
   }
-  const auto parts = executor.model().parts();
-  const bool are_ours = !parts.empty() && std::ranges::all_of(parts, &ModelPart::has_own_kernels);
+  const bool are_ours = !executor.model().kernels_name().empty();
   return PassCosts(std::move(guess),
                    are_ours ? PassCosts::Known::kGuessed : PassCosts::Known::kGuessedRowByRow,
                    n_computed);
