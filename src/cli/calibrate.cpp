@@ -59,8 +59,8 @@ void calibrate_command(const CalibrateOptions& options) {
                                         [&](double share) { engine.progress("loading", share); });
   const int n_context = options.model.n_context > 0 ? options.model.n_context : kContext;
   Executor executor(loaded.model, {.kv = {.n_cells = n_context, .type = device.kv_type}});
-  const Calibration calibration = calibrate(
-      executor, {.progress = [&](double share) { engine.progress("measuring this machine", share); }});
+  const Calibration calibration =
+      calibrate(executor, [&](double share) { engine.progress("measuring this machine", share); });
   const CostKey key = CostKey::of(executor);
   save_costs(calibration_folder(), key, calibration);
   const int n_layers = loaded.model->config().n_layers;

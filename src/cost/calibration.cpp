@@ -17,24 +17,15 @@ namespace {
 constexpr int kFewRowCounts[] = {1, 2, 4, 8, 16, 32};
 constexpr double kSlowPass = 0.1;
 constexpr int kRounds = 5;
+constexpr int kMostRows = 128;
 constexpr int kShortContext = 32;
 constexpr int kLongContext = 2048;
 
 // A sequence of the cache, with text that was never computed: only its length counts.
-class FilledSequence {
- public:
-  FilledSequence(KvCells& cells, int n_tokens) : sequence_(cells) {
-    std::vector<NodeId> path;
-    for (int i = 0; i < n_tokens; ++i) {
-      path.push_back(
-          cells.extend(id(), path.empty() ? std::nullopt : std::optional(path.back())).value());
-    }
-    cells.commit(id(), path);
+struct FilledSequence : OwnSequence {
+  FilledSequence(KvCells& cells, int n_tokens) : OwnSequence(cells) {
+    cells.commit(id(), cells.extend_chain(id(), n_tokens));
   }
-  SequenceId id() const { return sequence_.id(); }
-
- private:
-  OwnSequence sequence_;
 };
 
 double time_pass(Executor& executor, SequenceId sequence, int n_rows,
@@ -42,11 +33,10 @@ double time_pass(Executor& executor, SequenceId sequence, int n_rows,
   const ScratchGuard guard(executor.cells(), sequence);
   Pass pass;
   pass.layers = layers;
-  for (int i = 0; i < n_rows; ++i) {
-    const auto parent = pass.rows.empty() ? std::nullopt : std::optional(pass.rows.back().node);
+  for (const NodeId node : executor.cells().extend_chain(sequence, n_rows)) {
     pass.rows.push_back({.sequence = sequence,
-                         .node = executor.cells().extend(sequence, parent).value(),
-                         .token = TokenId{(17 * i + 5) % executor.model().config().n_vocab},
+                         .node = node,
+                         .token = TokenId{(17 * to_int(node) + 5) % executor.model().config().n_vocab},
                          .logits = true,
                          .best_do = true});
   }
@@ -80,26 +70,10 @@ BlockCosts calibrate_blocks(Executor& executor, int n_rounds) {
           .rest = rest};
 }
 
-}  // namespace
-
-std::vector<double> without_outliers(std::span<const int> n_rows, std::vector<double> seconds) {
-  CHECK(n_rows.size() == seconds.size());
-  for (size_t i = seconds.size(); i-- > 1;) seconds[i - 1] = std::min(seconds[i - 1], seconds[i]);
-  for (size_t i = 1; i < seconds.size(); ++i) {
-    for (size_t j = 0; j < i; ++j) {
-      const int n_passes = (n_rows[i] + n_rows[j] - 1) / n_rows[j];
-      seconds[i] = std::min(seconds[i], n_passes * seconds[j]);
-    }
-  }
-  return seconds;
-}
-
-namespace {
-
-Calibration measure(Executor& executor, const CalibrationOptions& options) {
+Calibration measure(Executor& executor, const std::function<void(double)>& progress) {
   const int n_free = executor.cells().n_free();
   const int max_rows =
-      std::min({options.max_rows, executor.max_rows(), std::max(1, (n_free - kShortContext) / 4)});
+      std::min({kMostRows, executor.max_rows(), std::max(1, (n_free - kShortContext) / 4)});
   const int n_long = std::min(kLongContext, (n_free - max_rows) / 2);
   CHECK(n_long > kShortContext);
   const FilledSequence near(executor.cells(), kShortContext);
@@ -126,7 +100,7 @@ Calibration measure(Executor& executor, const CalibrationOptions& options) {
         if (round > 0 || is_slow) times[i].push_back(seconds);
       }
       ++n_done;
-      if (options.progress) options.progress(n_done / (2.0 * (n_rounds + 1)));
+      if (progress) progress(n_done / (2.0 * (n_rounds + 1)));
     }
     std::vector<double> medians;
     for (const auto& of_count : times) medians.push_back(median(of_count));
@@ -147,13 +121,25 @@ Calibration measure(Executor& executor, const CalibrationOptions& options) {
 
 }  // namespace
 
-Calibration calibrate(Executor& executor, const CalibrationOptions& options) {
+std::vector<double> without_outliers(std::span<const int> n_rows, std::vector<double> seconds) {
+  CHECK(n_rows.size() == seconds.size());
+  for (size_t i = seconds.size(); i-- > 1;) seconds[i - 1] = std::min(seconds[i - 1], seconds[i]);
+  for (size_t i = 1; i < seconds.size(); ++i) {
+    for (size_t j = 0; j < i; ++j) {
+      const int n_passes = (n_rows[i] + n_rows[j] - 1) / n_rows[j];
+      seconds[i] = std::min(seconds[i], n_passes * seconds[j]);
+    }
+  }
+  return seconds;
+}
+
+Calibration calibrate(Executor& executor, const std::function<void(double)>& progress) {
   constexpr int kEnoughCells = 512;
-  if (executor.cells().n_free() >= kEnoughCells) return measure(executor, options);
+  if (executor.cells().n_free() >= kEnoughCells) return measure(executor, progress);
   Executor own(executor.shared_model(), {.kv = {.n_cells = kEnoughCells, .type = executor.kv_type()},
                                          .max_rows = executor.max_rows(),
                                          .min_rows = executor.min_rows()});
-  return measure(own, options);
+  return measure(own, progress);
 }
 
 }  // namespace forerun

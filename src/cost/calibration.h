@@ -13,20 +13,15 @@
 
 namespace forerun {
 
-struct CalibrationOptions {
-  int max_rows = 128;  // the largest pass that is measured
-  // Gets the share that is done. May be empty.
-  std::function<void(double)> progress = {};
-};
-
 struct Calibration {
   CostCurve curve;
   BlockCosts blocks;
 };
 
 // Measures passes over random tokens. Where texts leave no room in the executor's cache, in a cache of
-// its own; the executor's is as before afterwards. Throws Error when the device fails.
-Calibration calibrate(Executor& executor, const CalibrationOptions& options = {});
+// its own; the executor's is as before afterwards. `progress` gets the share that is done; may be empty.
+// Throws Error when the device fails.
+Calibration calibrate(Executor& executor, const std::function<void(double)>& progress);
 
 // Times of passes by their number of rows, ascending, made plausible: something else may have run
 // meanwhile, longer than medians endure. A pass takes no longer than one with more rows, nor

@@ -26,12 +26,12 @@ TEST(Calibration, MeasuresAModelAndLeavesTheCacheAsItWas) {
   test::tiny_model({.n_vocab = 100}).write(folder.file("model.gguf"));
   const auto model = Model::load(GgufFile::open(folder.file("model.gguf")),
                                  Device::open({.name = "cpu", .n_threads = 1, .pin_threads = false}));
-  Executor executor(model, {.kv = {.n_cells = 512}, .max_rows = 64});
+  Executor executor(model, {.kv = {.n_cells = 512}, .max_rows = 16});
   double share = 0;
-  const Calibration calibration = calibrate(executor, {.max_rows = 16, .progress = [&](double s) {
-                                                         EXPECT_GE(s, share);
-                                                         share = s;
-                                                       }});
+  const Calibration calibration = calibrate(executor, [&](double s) {
+    EXPECT_GE(s, share);
+    share = s;
+  });
   const CostCurve& curve = calibration.curve;
   EXPECT_EQ(share, 1.0);
   EXPECT_EQ(executor.cells().n_free(), 512);

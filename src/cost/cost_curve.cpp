@@ -20,17 +20,8 @@ CostCurve::CostCurve(std::vector<CostPoint> points) : points_(std::move(points))
   for (size_t i = 1; i < points_.size(); ++i) CHECK(points_[i - 1].n_rows < points_[i].n_rows);
 }
 
-double CostCurve::rows(int n_rows) const {
-  return at(n_rows, &CostPoint::seconds);
-}
-
-double CostCurve::attention(int n_rows, int n_context) const {
-  return at(n_rows, &CostPoint::seconds_per_token) * n_context;
-}
-
 double CostCurve::at(int n_rows, double CostPoint::*value) const {
-  const auto upper = std::lower_bound(points_.begin(), points_.end(), n_rows,
-                                      [](const CostPoint& point, int n) { return point.n_rows < n; });
+  const auto upper = std::ranges::lower_bound(points_, n_rows, {}, &CostPoint::n_rows);
   if (upper == points_.begin()) return points_.front().*value;
   const CostPoint& low = *(upper - 1);
   if (upper == points_.end()) return low.*value * n_rows / low.n_rows;

@@ -17,8 +17,8 @@ namespace forerun {
 
 struct CostPoint {
   int n_rows;
-  double seconds;            // of a pass with next to no context
-  double seconds_per_token;  // more for each token of context
+  double seconds = 0;            // of a pass with next to no context
+  double seconds_per_token = 0;  // more for each token of context
 };
 
 // What one row of a pass without context takes, part by part.
@@ -42,9 +42,11 @@ class CostCurve {
   const std::vector<CostPoint>& points() const { return points_; }
 
   // Of a pass of `n_rows` rows, all requests together, without context.
-  double rows(int n_rows) const;
+  double rows(int n_rows) const { return at(n_rows, &CostPoint::seconds); }
   // More for one request with `n_rows` rows of these and `n_context` tokens.
-  double attention(int n_rows, int n_context) const;
+  double attention(int n_rows, int n_context) const {
+    return at(n_rows, &CostPoint::seconds_per_token) * n_context;
+  }
 
  private:
   // Interpolates `value`; past the last point it grows as fast as the rows.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <string_view>
 
 namespace forerun {
@@ -14,16 +15,14 @@ struct Machine {
   double row_share;
   double attention_row_share;
 };
-constexpr Machine kHost{.bandwidth = 1e10, .row_share = 0.15, .attention_row_share = 0.42};
-constexpr Machine kAccelerator{.bandwidth = 1e12, .row_share = 0.015, .attention_row_share = 0.05};
-// With ggml's kernels: 0.24 (Q8_0) to 0.37 (Q4_1) of a row on a CPU with matrix instructions, nearly all
-// of it on one without; 0.06 on an H200.
-constexpr Machine kHostOfGgml{.bandwidth = 1e10, .row_share = 0.4, .attention_row_share = 0.42};
-constexpr Machine kAcceleratorOfGgml{.bandwidth = 1e12, .row_share = 0.06, .attention_row_share = 0.05};
 
-const Machine& machine_of(const Device& device, bool has_own_kernels) {
-  if (device.is_host()) return has_own_kernels ? kHost : kHostOfGgml;
-  return has_own_kernels ? kAccelerator : kAcceleratorOfGgml;
+// With ggml's kernels rows add 0.24 (Q8_0) to 0.37 (Q4_1) of a row on a CPU with matrix instructions,
+// nearly all of it on one without; 0.06 on an H200.
+Machine machine_of(const Device& device, bool has_own_kernels) {
+  if (device.is_host()) {
+    return {.bandwidth = 1e10, .row_share = has_own_kernels ? 0.15 : 0.4, .attention_row_share = 0.42};
+  }
+  return {.bandwidth = 1e12, .row_share = has_own_kernels ? 0.015 : 0.06, .attention_row_share = 0.05};
 }
 
 // Keys and values are read less evenly than weights.
@@ -36,15 +35,10 @@ struct Bytes {
   double rest = 0;
 };
 
-// Of a mixture's experts, how many `n_rows` rows are likely to use: each of them uses some.
-double share_of_experts(const ExpertsConfig& experts, int n_rows) {
-  if (experts.n_all == 0) return 1;
-  return 1 - std::pow(1 - static_cast<double>(experts.n_used) / experts.n_all, n_rows);
-}
-
 // Of the tensors that `counts`.
-template <typename Counts>
-Bytes bytes_of(const Model& model, const Counts& counts) {
+Bytes bytes_of(
+    const Model& model,
+    const std::function<bool(const GgufTensor&)>& counts = [](const GgufTensor&) { return true; }) {
   Bytes bytes;
   const int n_layers = model.config().n_layers;
   const bool is_tied = model.file().find_tensor("output.weight") == nullptr;
@@ -64,35 +58,28 @@ Bytes bytes_of(const Model& model, const Counts& counts) {
   return bytes;
 }
 
-Bytes bytes_of(const Model& model) {
-  return bytes_of(model, [](const GgufTensor&) { return true; });
+// Of one layer, with as many of a mixture's experts as `n_rows` rows are likely to use: each of them
+// uses some.
+double mlp_bytes(const Bytes& bytes, const ExpertsConfig& experts, int n_rows) {
+  if (experts.n_all == 0) return bytes.mlp + bytes.experts;
+  const double unused = std::pow(1 - static_cast<double>(experts.n_used) / experts.n_all, n_rows);
+  return bytes.mlp + (1 - unused) * bytes.experts;
 }
 
-double mlp_bytes(const Bytes& bytes, const ModelConfig& config, int n_rows) {
-  return bytes.mlp + share_of_experts(config.experts, n_rows) * bytes.experts;
+double bytes_read(const Bytes& bytes, const ModelConfig& config, int n_rows) {
+  return (bytes.attention + mlp_bytes(bytes, config.experts, n_rows)) * config.n_layers + bytes.rest;
 }
-
-}  // namespace
-
-uint64_t n_bytes_read(const Model& model, int n_rows) {
-  const Bytes bytes = bytes_of(model);
-  const double layer = bytes.attention + mlp_bytes(bytes, model.config(), n_rows);
-  return static_cast<uint64_t>(layer * model.config().n_layers + bytes.rest);
-}
-
-namespace {
 
 // What a device reads in passes.
 struct Share {
-  const Machine& machine;
+  Machine machine;
   Bytes bytes;
   int64_t n_cell_numbers;  // keys and values of a token where it computes attention
 
   double seconds(const ModelConfig& config, int n_rows) const {
-    const auto read = [&](int n) {
-      return (bytes.attention + mlp_bytes(bytes, config, n)) * config.n_layers + bytes.rest;
-    };
-    return (read(n_rows) + read(1) * machine.row_share * (n_rows - 1)) / machine.bandwidth;
+    return (bytes_read(bytes, config, n_rows) +
+            bytes_read(bytes, config, 1) * machine.row_share * (n_rows - 1)) /
+           machine.bandwidth;
   }
   double seconds_per_token(int n_rows) const {
     const double cell_bytes = 2.0 * static_cast<double>(n_cell_numbers);
@@ -125,22 +112,23 @@ std::vector<Share> shares_of(const Model& model) {
 
 }  // namespace
 
+uint64_t n_bytes_read(const Model& model) {
+  return static_cast<uint64_t>(bytes_read(bytes_of(model), model.config(), 1));
+}
+
 Calibration guess_costs(const Executor& executor) {
   const ModelConfig& config = executor.model().config();
-  const std::vector<Share> shares = shares_of(executor.model());
   std::vector<CostPoint> points;
-  for (const int n : kRowCounts) {
-    CostPoint& point = points.emplace_back(CostPoint{.n_rows = n, .seconds = 0, .seconds_per_token = 0});
-    for (const Share& share : shares) {
-      point.seconds += share.seconds(config, n);
-      point.seconds_per_token += share.seconds_per_token(n);
-    }
-  }
+  for (const int n : kRowCounts) points.push_back({.n_rows = n});
   BlockCosts blocks;
-  for (const auto& [machine, bytes, n_attentions] : shares) {
-    blocks.attention += bytes.attention / machine.bandwidth;
-    blocks.mlp += mlp_bytes(bytes, config, 1) / machine.bandwidth;
-    blocks.rest += bytes.rest / machine.bandwidth;
+  for (const Share& share : shares_of(executor.model())) {
+    for (CostPoint& point : points) {
+      point.seconds += share.seconds(config, point.n_rows);
+      point.seconds_per_token += share.seconds_per_token(point.n_rows);
+    }
+    blocks.attention += share.bytes.attention / share.machine.bandwidth;
+    blocks.mlp += mlp_bytes(share.bytes, config.experts, 1) / share.machine.bandwidth;
+    blocks.rest += share.bytes.rest / share.machine.bandwidth;
   }
   return {.curve = CostCurve(std::move(points)), .blocks = blocks};
 }

@@ -7,9 +7,8 @@
 
 namespace forerun {
 
-// Of weights that a pass reads: the same for any number of rows, but for experts, of which more rows use
-// more.
-uint64_t n_bytes_read(const Model& model, int n_rows = 1);
+// Of weights that a pass of one row reads: more rows use more of a mixture's experts.
+uint64_t n_bytes_read(const Model& model);
 
 // For the model of this executor: by its bytes and what memory usually does; with rows that each
 // add a part of that, as kernels usually have it.

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
+#include <array>
 #include <cmath>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -26,19 +26,9 @@ constexpr int64_t kEnoughPasses = 100;
 
 struct CostFile {
   std::string machine;
-  uint64_t n_bytes;
+  double n_bytes;
   Calibration costs;
 };
-
-std::vector<CostPoint> read_points(const Json& list) {
-  std::vector<CostPoint> points;
-  for (const Json& entry : list) {
-    points.push_back({.n_rows = static_cast<int>(entry.at(0).get<double>()),
-                      .seconds = entry.at(1).get<double>(),
-                      .seconds_per_token = entry.at(2).get<double>()});
-  }
-  return points;
-}
 
 bool makes_sense(const std::vector<CostPoint>& points, const BlockCosts& blocks) {
   int n_before = 0;
@@ -56,7 +46,11 @@ std::optional<CostFile> read_file(const std::filesystem::path& path) {
   try {
     const Json json = Json::parse(stream);
     if (json.at("version") != kVersion) return std::nullopt;
-    std::vector<CostPoint> points = read_points(json.at("points"));
+    std::vector<CostPoint> points;
+    for (const auto& [n_rows, seconds, seconds_per_token] :
+         json.at("points").get<std::vector<std::array<double, 3>>>()) {
+      points.push_back({static_cast<int>(n_rows), seconds, seconds_per_token});
+    }
     const Json& blocks = json.at("blocks");
     const BlockCosts costs{.attention = blocks.at("attention").get<double>(),
                            .mlp = blocks.at("mlp").get<double>(),
@@ -64,20 +58,19 @@ std::optional<CostFile> read_file(const std::filesystem::path& path) {
     const auto n_bytes = json.at("weight_bytes").get<double>();
     if (!makes_sense(points, costs) || !(n_bytes > 0)) return std::nullopt;
     return CostFile{.machine = json.at("machine").get<std::string>(),
-                    .n_bytes = static_cast<uint64_t>(n_bytes),
+                    .n_bytes = n_bytes,
                     .costs = {.curve = CostCurve(std::move(points)), .blocks = costs}};
   } catch (const Json::exception&) {
     return std::nullopt;
   }
 }
 
-CostCurve scaled(const CostCurve& curve, double factor) {
-  std::vector<CostPoint> points = curve.points();
-  for (CostPoint& point : points) {
-    point.seconds *= factor;
-    point.seconds_per_token *= factor;
+// A folder that cannot be written costs some time the next time, nothing more.
+void save_if_possible(const CostKey& key, const Calibration& costs) {
+  try {
+    save_costs(calibration_folder(), key, costs);
+  } catch (const Error&) {
   }
-  return CostCurve(std::move(points));
 }
 
 }  // namespace
@@ -128,9 +121,8 @@ void save_costs(const std::filesystem::path& folder, const CostKey& key, const C
 }
 
 std::optional<CostCurve> load_similar_curve(const std::filesystem::path& folder, const CostKey& key) {
-  const auto distance = [&](const CostFile& file) {
-    return std::abs(std::log(static_cast<double>(file.n_bytes) / static_cast<double>(key.n_bytes)));
-  };
+  const auto n_bytes = static_cast<double>(key.n_bytes);
+  const auto distance = [&](const CostFile& file) { return std::abs(std::log(file.n_bytes / n_bytes)); };
   std::optional<CostFile> nearest;
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
@@ -140,22 +132,18 @@ std::optional<CostCurve> load_similar_curve(const std::filesystem::path& folder,
     if (!nearest || distance(*file) < distance(*nearest)) nearest = std::move(file);
   }
   if (!nearest) return std::nullopt;
-  return scaled(nearest->costs.curve,
-                static_cast<double>(key.n_bytes) / static_cast<double>(nearest->n_bytes));
-}
-
-// A folder that cannot be written costs some time the next time, nothing more.
-void save_if_possible(const CostKey& key, const Calibration& costs) {
-  try {
-    save_costs(calibration_folder(), key, costs);
-  } catch (const Error&) {
+  std::vector<CostPoint> points = nearest->costs.curve.points();
+  for (CostPoint& point : points) {
+    point.seconds *= n_bytes / nearest->n_bytes;
+    point.seconds_per_token *= n_bytes / nearest->n_bytes;
   }
+  return CostCurve(std::move(points));
 }
 
-Calibration calibrated(Executor& executor, const CalibrationOptions& options) {
+Calibration calibrated(Executor& executor, const std::function<void(double)>& progress) {
   const CostKey key = CostKey::of(executor);
   if (auto kept = load_costs(calibration_folder(), key)) return std::move(*kept);
-  Calibration calibration = calibrate(executor, options);
+  Calibration calibration = calibrate(executor, progress);
   save_if_possible(key, calibration);
   return calibration;
 }
@@ -172,10 +160,7 @@ PassCosts known_costs(Executor& executor) {
     guess.blocks = guess.blocks.scaled(similar->rows(1) / guess.curve.rows(1));
     guess.curve = std::move(*similar);
   }
-  const auto parts = executor.model().parts();
-  const bool are_ours = !parts.empty() && std::ranges::all_of(parts, [](const ModelPart& p) {
-    return p.has_own_kernels();
-  });
+  const bool are_ours = !executor.model().kernels_name().empty();
   return PassCosts(std::move(guess),
                    are_ours ? PassCosts::Known::kGuessed : PassCosts::Known::kGuessedRowByRow,
                    n_computed);

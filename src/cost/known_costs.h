@@ -31,8 +31,8 @@ void save_costs(const std::filesystem::path& folder, const CostKey& key, const C
 // Of the model on this machine whose size is nearest, as if it had this one's; nullopt: there is none.
 std::optional<CostCurve> load_similar_curve(const std::filesystem::path& folder, const CostKey& key);
 
-// The kept costs, or measured ones, which are then kept if the folder can be written.
-Calibration calibrated(Executor& executor, const CalibrationOptions& options = {});
+// The kept costs, or measured ones (calibrate()), which are then kept if the folder can be written.
+Calibration calibrated(Executor& executor, const std::function<void(double)>& progress);
 
 // What was measured or learnt in earlier runs; else what other models took on this machine, for this
 // one's size; else a guess. The executor outlives it.

@@ -38,15 +38,15 @@ TEST(KnownCosts, KeepsCurvesInFiles) {
 TEST(KnownCosts, ForgetsWhatIsDamaged) {
   const test::TempDir folder;
   for (const char* text :
-       {"", "{", "[]", "{\"version\":5}", "{\"version\":5,\"points\":[]}",
-        "{\"version\":5,\"points\":7}", "{\"version\":5,\"points\":[[1,2]]}",
-        "{\"version\":5,\"points\":[[\"1\",2,3]]}", "{\"version\":5,\"points\":[[1,0,0]]}",
-        "{\"version\":5,\"points\":[[2,1,0],[1,1,0]]}", "{\"version\":5,\"points\":[[1,1,0]]}",
-        "{\"version\":5,\"points\":[[1,1,0]],\"blocks\":{\"attention\":1,\"mlp\":2,\"rest\":\"x\"}}",
-        "{\"version\":5,\"points\":[[1,1,0]],\"blocks\":{\"attention\":1,\"mlp\":2,\"rest\":3}}",
-        "{\"version\":5,\"machine\":7,\"weight_bytes\":9,\"points\":[[1,1,0]],\"blocks\":{"
+       {"", "{", "[]", "{\"version\":6}", "{\"version\":6,\"points\":[]}",
+        "{\"version\":6,\"points\":7}", "{\"version\":6,\"points\":[[1,2]]}",
+        "{\"version\":6,\"points\":[[\"1\",2,3]]}", "{\"version\":6,\"points\":[[1,0,0]]}",
+        "{\"version\":6,\"points\":[[2,1,0],[1,1,0]]}", "{\"version\":6,\"points\":[[1,1,0]]}",
+        "{\"version\":6,\"points\":[[1,1,0]],\"blocks\":{\"attention\":1,\"mlp\":2,\"rest\":\"x\"}}",
+        "{\"version\":6,\"points\":[[1,1,0]],\"blocks\":{\"attention\":1,\"mlp\":2,\"rest\":3}}",
+        "{\"version\":6,\"machine\":7,\"weight_bytes\":9,\"points\":[[1,1,0]],\"blocks\":{"
         "\"attention\":1,\"mlp\":2,\"rest\":3}}",
-        "{\"version\":5,\"points\":[[1,1,0]],\"blocks\":{\"attention\":-1,\"mlp\":2,\"rest\":3}}",
+        "{\"version\":6,\"points\":[[1,1,0]],\"blocks\":{\"attention\":-1,\"mlp\":2,\"rest\":3}}",
         "{\"version\":999,\"points\":[[1,1,0]]}", "{\"version\":\"x\",\"points\":[[1,1,0]]}"}) {
     std::ofstream(folder.file("key.json")) << text;
     EXPECT_FALSE(load_costs(folder.file("."), kKey)) << text;

@@ -47,34 +47,25 @@ PassCosts::PassCosts(Calibration first, Known known, std::function<int(int)> n_c
       known_(known),
       n_computed_(std::move(n_computed)),
       corrections_(first_.curve.points().size()),
-      corrected_(first_.curve),
-      blocks_(first_.blocks) {
+      learnt_(first_) {
   correct();
-}
-
-double PassCosts::attention_block(int n_layers, int n_context) const {
-  return blocks_.attention + attention(1, n_context) / n_layers;
 }
 
 // With layers left out, rows cost about the same share as with all of them.
 double PassCosts::pass_with(const LayerSet& layers, int n_context, int n_requests) const {
-  int n_attention = 0;
-  for (int layer = 0; layer < layers.n_layers(); ++layer) {
-    n_attention += layers.runs(forerun::attention_block(layer)) ? 1 : 0;
-  }
-  const double one = blocks_.of(layers) + attention(1, n_context) * n_attention / layers.n_layers();
+  const double one =
+      blocks().of(layers) + attention(1, n_context) * layers.n_attention() / layers.n_layers();
   return one * pass(1, n_context, n_requests) / pass(1, n_context);
 }
 
 // The error is the rows' and attention's, by their shares of what was expected.
 void PassCosts::observe(const SeenPass& seen) {
   if (known_ == Known::kGiven) return;
-  const int n_most = first_.curve.points().back().n_rows;
   const int n_each = std::max(1, seen.n_rows / seen.n_requests);
   const double of_rows = rows(seen.n_rows);
   const double of_attention = attention(n_each, seen.n_context);
   const double expected = of_rows + of_attention;
-  const size_t at = nearest_point(first_.curve, std::min(n_computed(seen.n_rows), n_most));
+  const size_t at = nearest_point(first_.curve, n_computed_(seen.n_rows));
   Correction& correction = corrections_[at];
   seen_largest_ = seen_largest_ || at + 1 == corrections_.size();
   const bool is_first = n_seen_++ == 0;
@@ -180,24 +171,19 @@ void PassCosts::correct() {
   std::vector<CostPoint> points = first_.curve.points();
   const double of_row = least_of_row();
   for (size_t i = 0; i < points.size(); ++i) {
-    points[i].seconds *= smoothed(i);
-    if (of_row > 0 && i > 0 && corrections_[i].n_seen < kSeen) {
-      points[i].seconds =
-          std::max(points[i].seconds, points[0].seconds + (points[i].n_rows - 1) * of_row);
-    }
-    if (is_guess() && i > 0) points[i].seconds *= 1 - kOptimism / (1 + corrections_[i].n_seen);
-    points[i].seconds_per_token *= attention_factor_;
+    auto& [n_rows, seconds, seconds_per_token] = points[i];
+    seconds *= smoothed(i);
+    seconds_per_token *= attention_factor_;
+    if (i == 0) continue;
+    const double n_seen = corrections_[i].n_seen;
+    if (of_row > 0 && n_seen < kSeen)
+      seconds = std::max(seconds, points[0].seconds + (n_rows - 1) * of_row);
+    if (is_guess()) seconds *= 1 - kOptimism / (1 + n_seen);
+    // Further rows never make a pass shorter.
+    seconds = std::max(seconds, points[i - 1].seconds);
   }
-  // Further rows never make a pass shorter.
-  for (size_t i = 1; i < points.size(); ++i) {
-    points[i].seconds = std::max(points[i].seconds, points[i - 1].seconds);
-  }
-  blocks_ = first_.blocks.scaled(smoothed(0) * layers_factor_);
-  corrected_ = CostCurve(std::move(points));
-}
-
-Calibration PassCosts::learnt() const {
-  return {.curve = corrected_, .blocks = blocks_};
+  learnt_ = {.curve = CostCurve(std::move(points)),
+             .blocks = first_.blocks.scaled(smoothed(0) * layers_factor_)};
 }
 
 }  // namespace forerun

@@ -38,12 +38,14 @@ class PassCosts {
   };
   // `n_computed`: rows that a pass of some number of rows really has, where passes are filled up.
   explicit PassCosts(Calibration first, Known known = Known::kMeasured,
-                     std::function<int(int n_rows)> n_computed = {});
+                     std::function<int(int n_rows)> n_computed = std::identity());
 
   // Of a pass of `n_rows` rows, all requests together, without context.
-  double rows(int n_rows) const { return corrected_.rows(n_computed(n_rows)); }
+  double rows(int n_rows) const { return learnt_.curve.rows(n_computed_(n_rows)); }
   // More for one request with `n_rows` rows of these and `n_context` tokens.
-  double attention(int n_rows, int n_context) const { return corrected_.attention(n_rows, n_context); }
+  double attention(int n_rows, int n_context) const {
+    return learnt_.curve.attention(n_rows, n_context);
+  }
   // Of a pass of `n_rows` rows of one request behind `n_context` tokens, or of several such requests.
   double pass(int n_rows, int n_context, int n_requests = 1) const {
     return rows(n_requests * n_rows) + n_requests * attention(n_rows, n_context);
@@ -56,9 +58,11 @@ class PassCosts {
   }
 
   // Of one row, without context.
-  const BlockCosts& blocks() const { return blocks_; }
+  const BlockCosts& blocks() const { return learnt_.blocks; }
   // Of one row in one layer's attention behind `n_context` tokens.
-  double attention_block(int n_layers, int n_context) const;
+  double attention_block(int n_layers, int n_context) const {
+    return blocks().attention + attention(1, n_context) / n_layers;
+  }
   // Of a pass with these layers, one row for each of so many requests behind `n_context` tokens.
   double pass_with(const LayerSet& layers, int n_context, int n_requests = 1) const;
 
@@ -73,7 +77,7 @@ class PassCosts {
 
   int64_t n_seen() const { return n_seen_; }
   // What is known now.
-  Calibration learnt() const;
+  const Calibration& learnt() const { return learnt_; }
 
  private:
   // How passes compare with what was known of this number of rows.
@@ -81,7 +85,6 @@ class PassCosts {
     double factor = 1;
     double n_seen = 0;  // fading
   };
-  int n_computed(int n_rows) const { return n_computed_ ? n_computed_(n_rows) : n_rows; }
   double expected_reading(int n_tokens, int n_context) const;
   double smoothed(size_t point) const;
   bool is_guess() const { return known_ == Known::kGuessed || known_ == Known::kGuessedRowByRow; }
@@ -91,7 +94,7 @@ class PassCosts {
 
   Calibration first_;
   Known known_;
-  std::function<int(int)> n_computed_;   // may be empty
+  std::function<int(int)> n_computed_;
   std::vector<Correction> corrections_;  // per point of the curve
   double attention_factor_ = 1;
   double layers_factor_ = 1;
@@ -105,9 +108,7 @@ class PassCosts {
   double reading_factor_ = 1;
   int n_readings_ = 0;
   int64_t n_seen_ = 0;
-
-  CostCurve corrected_;
-  BlockCosts blocks_;
+  Calibration learnt_;
 };
 
 }  // namespace forerun

@@ -5,7 +5,6 @@
 #include <numbers>
 
 #include "cost/draft_value.h"
-#include "request/expected_tokens.h"
 
 namespace forerun {
 namespace {
@@ -71,7 +70,7 @@ bool IdleBlockCheck::promises_much(const RequestView& request, double choosing, 
   }
   if (is_done()) return false;
   const double saved = (1 - 1 / *speedup_) * costs_.pass(1, n_context);
-  if (kAnswers * expected_tokens(request, kUsualAnswer) * saved < choosing) return false;
+  if (kAnswers * request.n_expected(kUsualAnswer) * saved < choosing) return false;
   skip();
   return true;
 }

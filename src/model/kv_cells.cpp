@@ -70,6 +70,17 @@ std::optional<NodeId> KvCells::extend(SequenceId sequence, std::optional<NodeId>
               .root_position = above.root_position});
 }
 
+std::vector<NodeId> KvCells::extend_chain(SequenceId sequence, int n) {
+  std::vector<NodeId> chain;
+  std::optional<NodeId> end;
+  for (int i = 0; i < n; ++i) {
+    end = extend(sequence, end);
+    CHECK(end.has_value());
+    chain.push_back(*end);
+  }
+  return chain;
+}
+
 std::optional<NodeId> KvCells::branch_at(SequenceId sequence, Position position) {
   CHECK(to_int(position) >= 0 && to_int(position) <= n_committed(sequence));
   return add(get(sequence), acquire(),

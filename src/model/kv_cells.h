@@ -54,6 +54,9 @@ class KvCells {
   // sequence are numbered 0, 1, 2, ... since its last commit or rollback.
   // nullopt: no free cell.
   std::optional<NodeId> extend(SequenceId sequence, std::optional<NodeId> parent = std::nullopt);
+  // `n` new nodes, each below the one before, the first at the end of the committed text. There are as
+  // many free cells.
+  std::vector<NodeId> extend_chain(SequenceId sequence, int n);
   // A new node at `position` <= n_committed that sees the committed text before it:
   // another version of what is committed from there on. It cannot be committed
   // unless `position` is n_committed.

@@ -18,15 +18,6 @@ std::vector<int32_t> visible(const KvCells& cells, SequenceId sequence, NodeId n
   return seen;
 }
 
-std::vector<NodeId> extend_chain(KvCells& cells, SequenceId sequence, int n) {
-  std::vector<NodeId> chain;
-  for (int i = 0; i < n; ++i) {
-    chain.push_back(
-        cells.extend(sequence, chain.empty() ? std::nullopt : std::optional(chain.back())).value());
-  }
-  return chain;
-}
-
 TEST(KvCells, StartsEmpty) {
   KvCells cells(8);
   EXPECT_EQ(cells.n_cells(), 8);
@@ -56,7 +47,7 @@ TEST(KvCells, CommitKeepsThePathAndFreesTheRest) {
 TEST(KvCells, CommitOfNothingIsARollback) {
   KvCells cells(4);
   const SequenceId s = cells.create();
-  extend_chain(cells, s, 3);
+  cells.extend_chain(s, 3);
   cells.commit(s, {});
   EXPECT_EQ(cells.n_committed(s), 0);
   EXPECT_EQ(cells.n_free(), 4);
@@ -66,7 +57,7 @@ TEST(KvCells, CommitOfNothingIsARollback) {
 TEST(KvCells, SiblingsDoNotSeeEachOther) {
   KvCells cells(16);
   const SequenceId s = cells.create();
-  cells.commit(s, extend_chain(cells, s, 2));
+  cells.commit(s, cells.extend_chain(s, 2));
   const NodeId a = cells.extend(s).value();
   const NodeId b = cells.extend(s).value();
   EXPECT_EQ(cells.position(s, a), Position{2});
@@ -79,7 +70,7 @@ TEST(KvCells, SiblingsDoNotSeeEachOther) {
 TEST(KvCells, BranchAtSeesOnlyWhatIsBeforeIt) {
   KvCells cells(16);
   const SequenceId s = cells.create();
-  cells.commit(s, extend_chain(cells, s, 5));
+  cells.commit(s, cells.extend_chain(s, 5));
   const NodeId branch = cells.branch_at(s, Position{2}).value();
   const NodeId next = cells.extend(s, branch).value();
   EXPECT_EQ(cells.position(s, branch), Position{2});
@@ -92,8 +83,8 @@ TEST(KvCells, BranchAtSeesOnlyWhatIsBeforeIt) {
 TEST(KvCells, WindowLimitsWhatIsSeen) {
   KvCells cells(16);
   const SequenceId s = cells.create();
-  cells.commit(s, extend_chain(cells, s, 3));
-  const auto chain = extend_chain(cells, s, 3);  // positions 3, 4, 5
+  cells.commit(s, cells.extend_chain(s, 3));
+  const auto chain = cells.extend_chain(s, 3);  // positions 3, 4, 5
   EXPECT_EQ(visible(cells, s, chain[2], 1), (std::vector<int32_t>{cells.cell(s, chain[2])}));
   EXPECT_EQ(visible(cells, s, chain[2], 3).size(), 3u);
   EXPECT_EQ(visible(cells, s, chain[2], 5).size(), 5u);
@@ -103,7 +94,7 @@ TEST(KvCells, WindowLimitsWhatIsSeen) {
 TEST(KvCells, ForkSharesCellsUntilBothAreGone) {
   KvCells cells(8);
   const SequenceId a = cells.create();
-  cells.commit(a, extend_chain(cells, a, 4));
+  cells.commit(a, cells.extend_chain(a, 4));
   const SequenceId b = cells.fork(a, 3);
   EXPECT_EQ(cells.n_free(), 4) << "sharing costs no cells";
   EXPECT_TRUE(std::ranges::equal(cells.committed_cells(b), cells.committed_cells(a).first(3)));
@@ -119,7 +110,7 @@ TEST(KvCells, FullPoolIsAnOrdinaryOutcome) {
   KvCells cells(3);
   const SequenceId a = cells.create();
   const SequenceId b = cells.create();
-  cells.commit(a, extend_chain(cells, a, 2));
+  cells.commit(a, cells.extend_chain(a, 2));
   const NodeId last = cells.extend(b).value();
   EXPECT_EQ(cells.extend(a), std::nullopt);
   EXPECT_EQ(cells.extend(b, last), std::nullopt);
@@ -133,7 +124,7 @@ TEST(KvCells, FullPoolIsAnOrdinaryOutcome) {
 TEST(KvCells, CellAtFindsAncestors) {
   KvCells cells(16);
   const SequenceId s = cells.create();
-  cells.commit(s, extend_chain(cells, s, 4));
+  cells.commit(s, cells.extend_chain(s, 4));
   const NodeId branch = cells.branch_at(s, Position{2}).value();
   const NodeId next = cells.extend(s, branch).value();
   EXPECT_EQ(cells.cell_at(s, next, Position{-1}), std::nullopt);
@@ -147,7 +138,7 @@ TEST(KvCellsDeathTest, BrokenPreconditionsAreBugs) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   KvCells cells(8);
   const SequenceId s = cells.create();
-  cells.commit(s, extend_chain(cells, s, 2));
+  cells.commit(s, cells.extend_chain(s, 2));
   EXPECT_DEATH(cells.branch_at(s, Position{3}), "CHECK");
   EXPECT_DEATH(cells.fork(s, 3), "CHECK");
   EXPECT_DEATH(cells.n_committed(SequenceId{5}), "CHECK");

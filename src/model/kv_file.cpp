@@ -163,14 +163,8 @@ std::optional<RestoredText> KvContents::restore(KvCells& cells,
 
   if (static_cast<int64_t>(header.n_tokens) > cells.n_free()) return std::nullopt;
   restored.sequence = cells.create();
-  std::vector<NodeId> chain;
-  std::optional<NodeId> parent;
-  for (uint32_t i = 0; i < header.n_tokens; ++i) {
-    parent = cells.extend(restored.sequence, parent);
-    CHECK(parent.has_value());
-    chain.push_back(*parent);
-  }
-  cells.commit(restored.sequence, chain);
+  const int n_tokens = static_cast<int>(header.n_tokens);
+  cells.commit(restored.sequence, cells.extend_chain(restored.sequence, n_tokens));
   const auto written = cells.committed_cells(restored.sequence);
   for (size_t i = 0; i < blocks.size(); ++i) {
     const size_t n = tensors[i]->nb[1];

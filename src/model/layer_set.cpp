@@ -24,13 +24,13 @@ LayerSet LayerSet::first_blocks(int n_layers, int n_blocks) {
   return set;
 }
 
-bool LayerSet::has_attention() const {
+int LayerSet::n_attention() const {
   static const auto kAttention = [] {
     std::bitset<2 * kMaxLayers> blocks;
     for (size_t block = 0; block < blocks.size(); block += 2) blocks.set(block);
     return blocks;
   }();
-  return (runs_ & kAttention).any();
+  return static_cast<int>((runs_ & kAttention).count());
 }
 
 LayerSet LayerSet::without(std::span<const BlockId> blocks) const {

@@ -35,7 +35,8 @@ class LayerSet {
   int n_layers() const { return n_layers_; }
   int n_blocks() const { return 2 * n_layers_; }
   int n_running() const { return static_cast<int>(runs_.count()); }
-  bool has_attention() const;  // in any layer
+  int n_attention() const;  // blocks of attention among them
+  bool has_attention() const { return n_attention() > 0; }
   bool is_full() const { return n_running() == n_blocks(); }
 
   bool runs(BlockId block) const { return runs_[index(block)]; }

@@ -84,12 +84,8 @@ std::string set_svg(const PicturedLayers& set, int top) {
 }  // namespace
 
 SkippedCounts skipped_counts(const LayerSet& layers) {
-  SkippedCounts counts;
-  for (int layer = 0; layer < layers.n_layers(); ++layer) {
-    counts.n_attention += layers.runs(attention_block(layer)) ? 0 : 1;
-    counts.n_mlp += layers.runs(mlp_block(layer)) ? 0 : 1;
-  }
-  return counts;
+  const int n_attention = layers.n_layers() - layers.n_attention();
+  return {.n_attention = n_attention, .n_mlp = layers.n_blocks() - layers.n_running() - n_attention};
 }
 
 std::string layer_text(const PicturedLayers& set, int width) {

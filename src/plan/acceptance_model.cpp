@@ -1,10 +1,7 @@
 #include "plan/acceptance_model.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
-
-#include "plan/logistic.h"
 
 namespace forerun {
 namespace {
@@ -31,22 +28,27 @@ constexpr auto kFirstBySeen = std::to_array<double>({0.0, -0.4, 0.15});
 enum Kind : size_t { kText, kBoth, kModelAlone, kKinds };
 
 constexpr auto kShares = std::to_array<double>({0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 0.97});
-constexpr size_t kShareBins = kShares.size() + 1;
 // By halves towards 0 and towards 1, where most are.
 constexpr size_t kLowBins = 7, kHighBins = 11;
-constexpr size_t kProbabilityBins = kLowBins + kHighBins;
-constexpr size_t kMatchBins = 14, kSeenBins = 6, kRankBins = 4, kDepthBins = 6;
 constexpr size_t kProposerSets = size_t{1} << kMaxProposers;
 
-// Where the weights of each property begin.
-constexpr size_t kByProposers = 0;
-constexpr size_t kByShare = kByProposers + kDraftSources * kProposerSets;
-constexpr size_t kByProbability = kByShare + kKinds * kShareBins;
-constexpr size_t kByMatch = kByProbability + kKinds * kProbabilityBins;
-constexpr size_t kBySeen = kByMatch + kKinds * kMatchBins;
-constexpr size_t kByRank = kBySeen + kKinds * kSeenBins;
-constexpr size_t kByDepth = kByRank + kKinds * kRankBins;
-constexpr size_t kWeights = kByDepth + kKinds * kDepthBins;
+// The weights of a property's bins, of each kind for itself. The last bin has all that lies beyond.
+struct Property {
+  size_t first_weight;
+  size_t n_bins;
+
+  constexpr size_t end() const { return first_weight + kKinds * n_bins; }
+  constexpr size_t weight(Kind kind, size_t bin) const {
+    return first_weight + kind * n_bins + std::min(bin, n_bins - 1);
+  }
+};
+// Behind those of who proposes.
+constexpr Property kByShare{kDraftSources * kProposerSets, kShares.size() + 1};
+constexpr Property kByProbability{kByShare.end(), kLowBins + kHighBins};
+constexpr Property kByMatch{kByProbability.end(), 14};
+constexpr Property kBySeen{kByMatch.end(), 6};
+constexpr Property kByRank{kBySeen.end(), 4};
+constexpr Property kByDepth{kByRank.end(), 6};
 
 size_t share_bin(double share) {
   return static_cast<size_t>(std::ranges::lower_bound(kShares, share) - kShares.begin());
@@ -58,7 +60,7 @@ size_t probability_bin(double probability) {
     return kLowBins - 1 - std::min(kLowBins - 1, static_cast<size_t>(halvings));
   }
   const double halvings = -2 * std::log2(std::max(1 - probability, 1e-6)) - 2;
-  return kLowBins + std::min(kHighBins - 1, static_cast<size_t>(std::max(0.0, halvings)));
+  return kLowBins + static_cast<size_t>(std::max(0.0, halvings));
 }
 
 double middle_of_probability_bin(size_t bin) {
@@ -81,12 +83,9 @@ double relative_score(const DraftTree& tree, int32_t node) {
   return above > 0 ? std::clamp(static_cast<double>(tree[node].score) / above, 0.0, 1.0) : 0.0;
 }
 
-bool has_text(const DraftNode& node) {
-  return node.proposers % text_bit(kMaxTextDrafters) != 0;
-}
-
 Kind kind_of(const DraftNode& node) {
-  if (!has_text(node)) return kModelAlone;
+  const bool has_text = node.proposers % text_bit(kMaxTextDrafters) != 0;
+  if (!has_text) return kModelAlone;
   return node.probability >= 0 ? kBoth : kText;
 }
 
@@ -94,10 +93,9 @@ double worth(const DraftNode& node) {
   return node.probability >= 0 ? node.probability : node.score;
 }
 
-int rank_of(const DraftTree& tree, int32_t node) {
-  int n_better = 0;
-  for (int32_t other = tree.first_child(tree[node].parent); other != DraftTree::kNone;
-       other = tree.next_sibling(other)) {
+size_t rank_of(const DraftTree& tree, int32_t node) {
+  size_t n_better = 0;
+  for (const int32_t other : tree.children(tree[node].parent)) {
     const double difference = worth(tree[other]) - worth(tree[node]);
     n_better += difference > 0 || (difference == 0 && other < node) ? 1 : 0;
   }
@@ -106,33 +104,27 @@ int rank_of(const DraftTree& tree, int32_t node) {
 
 }  // namespace
 
-void ProposedTree::clear() {
-  tree.clear();
-  spine.clear();
-}
-
-AcceptanceModel::AcceptanceModel() : weights_(kWeights) {
+AcceptanceModel::AcceptanceModel() : weights_(kByDepth.end()) {
+  const auto begin_with = [&](const Property& property, Kind kind, const auto& value) {
+    for (size_t bin = 0; bin < property.n_bins; ++bin)
+      weights_[property.weight(kind, bin)].value = value(bin);
+  };
   // What drafters say of their proposals is the first guess.
-  for (size_t bin = 0; bin < kShareBins; ++bin) {
+  begin_with(kByShare, kText, [](size_t bin) {
     const double low = bin == 0 ? 0 : kShares[bin - 1];
     const double high = bin == kShares.size() ? 1 : kShares[bin];
-    weights_[kByShare + kText * kShareBins + bin].value =
-        std::log((1 - kNoneOfTexts) * (low + high) / 2 / kNoneOfTexts);
-  }
-  for (size_t bin = 0; bin < kMatchBins; ++bin) {
-    weights_[kByMatch + kText * kMatchBins + bin].value =
-        kFirstByMatch[std::min(bin, kFirstByMatch.size() - 1)];
-  }
-  for (size_t bin = 0; bin < kSeenBins; ++bin) {
-    weights_[kBySeen + kText * kSeenBins + bin].value =
-        kFirstBySeen[std::min(bin, kFirstBySeen.size() - 1)];
-  }
-  for (size_t bin = 0; bin < kProbabilityBins; ++bin) {
-    for (const Kind kind : {kBoth, kModelAlone}) {
-      weights_[kByProbability + kind * kProbabilityBins + bin].value =
-          std::log(middle_of_probability_bin(bin) / kNoneOfModel);
-    }
-  }
+    return std::log((1 - kNoneOfTexts) * (low + high) / 2 / kNoneOfTexts);
+  });
+  const auto of_model = [](size_t bin) {
+    return std::log(middle_of_probability_bin(bin) / kNoneOfModel);
+  };
+  begin_with(kByProbability, kBoth, of_model);
+  begin_with(kByProbability, kModelAlone, of_model);
+  const auto listed = [](const auto& values) {
+    return [&values](size_t bin) { return values[std::min(bin, values.size() - 1)]; };
+  };
+  begin_with(kByMatch, kText, listed(kFirstByMatch));
+  begin_with(kBySeen, kText, listed(kFirstBySeen));
 }
 
 AcceptanceModel::Features AcceptanceModel::features_of(const DraftTree& tree, int32_t index) const {
@@ -140,20 +132,16 @@ AcceptanceModel::Features AcceptanceModel::features_of(const DraftTree& tree, in
   const Kind kind = kind_of(node);
   const int depth = tree.depth(index);
   Features features;
-  features.add(kByProposers + static_cast<size_t>(node.source) * kProposerSets +
-               node.proposers % kProposerSets);
-  features.add(kByRank + kind * kRankBins +
-               std::min(kRankBins - 1, static_cast<size_t>(rank_of(tree, index))));
-  features.add(kByDepth + kind * kDepthBins + depth_bin(depth));
-  if (kind != kText) {
-    features.add(kByProbability + kind * kProbabilityBins + probability_bin(node.probability));
-  }
+  features.add(static_cast<size_t>(node.source) * kProposerSets + node.proposers % kProposerSets);
+  features.add(kByRank.weight(kind, rank_of(tree, index)));
+  features.add(kByDepth.weight(kind, depth_bin(depth)));
+  if (kind != kText) features.add(kByProbability.weight(kind, probability_bin(node.probability)));
   if (kind != kModelAlone) {
     // Every token that the text took since lengthens the match.
     const int match = std::max(0, node.match_length + depth - 1);
-    features.add(kByShare + kind * kShareBins + share_bin(relative_score(tree, index)));
-    features.add(kByMatch + kind * kMatchBins + std::min(kMatchBins - 1, static_cast<size_t>(match)));
-    features.add(kBySeen + kind * kSeenBins + seen_bin(std::max(0, node.n_seen)));
+    features.add(kByShare.weight(kind, share_bin(relative_score(tree, index))));
+    features.add(kByMatch.weight(kind, static_cast<size_t>(match)));
+    features.add(kBySeen.weight(kind, seen_bin(std::max(0, node.n_seen))));
   }
   return features;
 }
@@ -181,15 +169,13 @@ void AcceptanceModel::estimate(const ProposedTree& proposed, const RequestAccept
   chances.resize(static_cast<size_t>(tree.size()));
   for (int32_t parent = kRoot; parent < tree.size(); ++parent) {
     double all = 1;
-    for (int32_t child = tree.first_child(parent); child != DraftTree::kNone;
-         child = tree.next_sibling(child)) {
+    for (const int32_t child : tree.children(parent)) {
       const double odds = odds_of(features_of(tree, child), bias_of(proposed, child, request));
       chances[static_cast<size_t>(child)] = odds;
       all += odds;
     }
     const double above = parent == kRoot ? 1.0 : chances[static_cast<size_t>(parent)];
-    for (int32_t child = tree.first_child(parent); child != DraftTree::kNone;
-         child = tree.next_sibling(child)) {
+    for (const int32_t child : tree.children(parent)) {
       double& chance = chances[static_cast<size_t>(child)];
       chance = above * std::min(chance / all, kMaxChance);
     }
@@ -204,11 +190,10 @@ void AcceptanceModel::propose(const ProposedTree& proposed, RequestAcceptance& r
 
 void AcceptanceModel::observe(std::span<const TokenId> tokens, RequestAcceptance& request) {
   for (const TokenId token : tokens) {
-    if (request.at_ == RequestAcceptance::kNowhere) return;
+    if (request.at_ == DraftTree::kNone) return;
     observe_spine(token, request);
     observe_children(token, request);
-    request.at_ =
-        request.proposed_.tree.find_child(request.at_, token).value_or(RequestAcceptance::kNowhere);
+    request.at_ = request.proposed_.tree.find_child(request.at_, token).value_or(DraftTree::kNone);
   }
 }
 
@@ -216,8 +201,7 @@ void AcceptanceModel::observe_children(TokenId token, RequestAcceptance& request
   const DraftTree& tree = request.proposed_.tree;
   proposals_.clear();
   double all = 1;
-  for (int32_t child = tree.first_child(request.at_); child != DraftTree::kNone;
-       child = tree.next_sibling(child)) {
+  for (const int32_t child : tree.children(request.at_)) {
     const Features features = features_of(tree, child);
     const double odds = odds_of(features, bias_of(request.proposed_, child, request));
     proposals_.push_back({.features = features, .odds = odds, .node = child});

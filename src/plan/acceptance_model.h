@@ -43,7 +43,10 @@ struct ProposedTree {
   std::vector<int32_t> spine = {};
   size_t model = 0;  // that drafted it
 
-  void clear();
+  void clear() {
+    tree.clear();
+    spine.clear();
+  }
 };
 
 // One request's drafts: how they do, and the latest of them.
@@ -53,8 +56,7 @@ class RequestAcceptance {
   double text_bias_ = 0;
   std::array<double, kMaxModelDrafters> model_biases_ = {};
   ProposedTree proposed_;
-  int32_t at_ = kNowhere;  // the node that the text has come to
-  static constexpr int32_t kNowhere = DraftTree::kNone;
+  int32_t at_ = DraftTree::kNone;  // the node that the text has come to
 };
 
 class AcceptanceModel {

@@ -1,10 +1,10 @@
 #include "plan/chain_outlook.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 #include "core/check.h"
-#include "plan/logistic.h"
 
 namespace forerun {
 namespace {
@@ -20,6 +20,14 @@ constexpr double kTokensKnownOtherwise = 16;
 // How fast what is known follows.
 constexpr double kShareKept = 0.98;
 constexpr double kSlowestChainRate = 0.01;
+
+double logit(double chance) {
+  const double clamped = std::clamp(chance, 1e-3, 1 - 1e-3);
+  return std::log(clamped / (1 - clamped));
+}
+double sigmoid(double x) {
+  return 1 / (1 + std::exp(-x));
+}
 
 size_t bin_of(double probability) {
   return static_cast<size_t>(std::ranges::upper_bound(kBinEnds, probability) - kBinEnds.begin());
@@ -47,23 +55,20 @@ double value_of_level(double chance, double text, int n_text, double row) {
 // straight lines between.
 constexpr size_t kPoints = 9;
 using ByChance = std::array<double, kPoints>;
-double chance_at(size_t point) {
-  return static_cast<double>(point) / (kPoints - 1);
-}
 struct PlaceAmongPoints {
   double chance;
   size_t below;
   double part;
 
-  PlaceAmongPoints() = default;
-  explicit PlaceAmongPoints(double of)
-      : chance(of),
-        below(std::min(kPoints - 2, static_cast<size_t>(of * (kPoints - 1)))),
-        part(of * (kPoints - 1) - static_cast<double>(below)) {}
   double of(const ByChance& values) const {
     return (1 - part) * values[below] + part * values[below + 1];
   }
 };
+PlaceAmongPoints place_of(double chance) {
+  const double place = chance * (kPoints - 1);
+  const size_t below = std::min(kPoints - 2, static_cast<size_t>(place));
+  return {.chance = chance, .below = below, .part = place - static_cast<double>(below)};
+}
 
 }  // namespace
 
@@ -77,19 +82,15 @@ ChainRecord::ChainRecord() : chances_(kFirstChances) {
   }
 }
 
-double ChainRecord::mean_chance() const {
-  double right = 0, all = 0;
-  for (const auto& counts : counts_) {
-    right = std::inner_product(counts.begin(), counts.end(), chances_.begin(), right);
-    all = std::accumulate(counts.begin(), counts.end(), all);
-  }
-  return right / all;
-}
-
 ChainOutlook ChainRecord::outlook(double bias, std::optional<double> agreement) const {
   if (agreement) {
+    double right = 0, all = 0;
+    for (const auto& counts : counts_) {
+      right = std::inner_product(counts.begin(), counts.end(), chances_.begin(), right);
+      all = std::accumulate(counts.begin(), counts.end(), all);
+    }
     const double part = kTokensKnownOtherwise / (kTokensKnownOtherwise + n_seen());
-    bias += part * (logit(*agreement) - logit(mean_chance()));
+    bias += part * (logit(*agreement) - logit(right / all));
   }
   ChainOutlook outlook;
   for (size_t behind = 0; behind < kDraftedBehind; ++behind) {
@@ -145,9 +146,8 @@ std::array<double, kMostLevels> row_prices(const std::array<double, kMostLevels 
     for (size_t n = corner + 2; n <= kMostLevels; ++n) {
       if (slope_to(n) <= slope_to(next)) next = n;
     }
-    std::fill(prices.begin() + static_cast<std::ptrdiff_t>(corner),
-              prices.begin() + static_cast<std::ptrdiff_t>(next), slope_to(next));
-    corner = next;
+    const double slope = slope_to(next);
+    for (; corner < next; ++corner) prices[corner] = slope;
   }
   return prices;
 }
@@ -160,8 +160,10 @@ double value_of_drafting(const ChainOutlook& outlook, DraftedBehind behind, doub
   CHECK(n_most >= 1 && n_most <= kMostLevels);
   std::array<std::array<PlaceAmongPoints, kPoints>, kSurenessBins> places;
   for (size_t bin = 0; bin < kSurenessBins; ++bin) {
-    for (size_t point = 0; point < kPoints; ++point)
-      places[bin][point] = PlaceAmongPoints(chance_at(point) * outlook.chances[bin]);
+    for (size_t point = 0; point < kPoints; ++point) {
+      const double reached_there = static_cast<double>(point) / (kPoints - 1);
+      places[bin][point] = place_of(reached_there * outlook.chances[bin]);
+    }
   }
   ByChance behind_unsure = {}, behind_sure = {};  // of going on behind the level
   const auto value_of_token = [&](size_t level, size_t bin, const PlaceAmongPoints& place) {
@@ -169,11 +171,8 @@ double value_of_drafting(const ChainOutlook& outlook, DraftedBehind behind, doub
     return value_of_level(place.chance, texts.chance[level], texts.n_nodes[level], prices.rows[level]) +
            place.of(is_sure ? behind_sure : behind_unsure);
   };
-  const auto shares_behind = [&](DraftedBehind of) -> const ChainOutlook::Bins& {
-    return outlook.shares[static_cast<size_t>(of)];
-  };
-  const ChainOutlook::Bins& of_unsure = shares_behind(DraftedBehind::kUnsureToken);
-  const ChainOutlook::Bins& of_sure = shares_behind(DraftedBehind::kSureToken);
+  const ChainOutlook::Bins& of_unsure = outlook.shares_behind(DraftedBehind::kUnsureToken);
+  const ChainOutlook::Bins& of_sure = outlook.shares_behind(DraftedBehind::kSureToken);
   for (size_t level = static_cast<size_t>(n_most) - 1; level > 0; --level) {
     ByChance unsure, sure;
     unsure.fill(-prices.token);
@@ -192,8 +191,8 @@ double value_of_drafting(const ChainOutlook& outlook, DraftedBehind behind, doub
   }
   double sum = -prices.token;
   for (size_t bin = 0; bin < kSurenessBins; ++bin) {
-    sum += shares_behind(behind)[bin] *
-           value_of_token(0, bin, PlaceAmongPoints(reached * outlook.chances[bin]));
+    sum += outlook.shares_behind(behind)[bin] *
+           value_of_token(0, bin, place_of(reached * outlook.chances[bin]));
   }
   return sum;
 }

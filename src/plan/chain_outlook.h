@@ -15,6 +15,11 @@
 
 namespace forerun {
 
+// Nothing is certain: without this a lucky streak would draft to the limit.
+constexpr double kMaxChance = 0.985;
+// What was seen is counted up to here.
+constexpr double kMostSeen = 1e6;
+
 // How sure a model is of a token: bins of its probability.
 constexpr size_t kSurenessBins = 6;
 
@@ -27,6 +32,8 @@ struct ChainOutlook {
   using Bins = std::array<double, kSurenessBins>;
   std::array<Bins, kDraftedBehind> shares;  // of tokens, by how sure the model is
   Bins chances;                             // that such a token is right
+
+  const Bins& shares_behind(DraftedBehind behind) const { return shares[static_cast<size_t>(behind)]; }
 };
 
 // Learns the outlook of one model's chains from those that were drafted.
@@ -47,8 +54,6 @@ class ChainRecord {
   void restore(std::span<const float> numbers);  // kNumbers of them
 
  private:
-  double mean_chance() const;
-
   ChainOutlook::Bins chances_;
   ChainOutlook::Bins n_seen_ = {};
   std::array<ChainOutlook::Bins, kDraftedBehind> counts_;  // fading

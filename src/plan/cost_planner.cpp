@@ -35,9 +35,8 @@ int count_from_stores(const DraftTree& tree, std::span<const TokenId> tokens) {
 
 CostPlanner::CostPlanner(DrafterSet given, const PassCosts& costs, TreeSize largest, ShareOut share_out,
                          std::function<double()> now)
-    : Planner(std::move(given)),
+    : Planner(std::move(given), std::move(largest)),
       costs_(costs),
-      largest_(std::move(largest)),
       share_out_(std::move(share_out)),
       now_(std::move(now)),
       models_(drafters(), costs, acceptance_, now_) {
@@ -45,14 +44,7 @@ CostPlanner::CostPlanner(DrafterSet given, const PassCosts& costs, TreeSize larg
   CHECK(drafters().texts.size() < kMaxTextDrafters && drafters().models.size() <= kMaxModelDrafters);
 }
 
-void CostPlanner::plan(std::span<const PlanJob> jobs, const PassLoad& load) {
-  jobs_.assign(jobs.begin(), jobs.end());
-  const int largest = largest_(load.n_decoding);
-  for (PlanJob& job : jobs_) job.limits.max_nodes = std::min(job.limits.max_nodes, largest);
-  plan_within(jobs_, load);
-}
-
-void CostPlanner::plan_within(std::span<const PlanJob> jobs, const PassLoad& load) {
+void CostPlanner::fill(std::span<const PlanJob> jobs, const PassLoad& load) {
   settle();
   worth_ = {.n_requests = load.n_decoding, .n_rows = load.n_decoding + load.n_prompt_rows};
   worth_.plain_seconds = costs_.rows(load.n_decoding);
@@ -62,9 +54,9 @@ void CostPlanner::plan_within(std::span<const PlanJob> jobs, const PassLoad& loa
     worth_.plain_seconds += costs_.attention(1, job.request->n_context());
     // Text without drafts is always to be had.
     speed += std::max(1.0, job.request->speed.speedup(usual_speed_.speedup(1)));
+    job.request->is_planned = true;
   }
   worth_.tokens_per_second = speed / worth_.plain_seconds;
-  for (const PlanJob& job : jobs) job.request->is_planned = true;
   propose_texts(jobs);
   models_.draft(jobs, worth_);
   for (const PlanJob& job : jobs)
@@ -73,20 +65,21 @@ void CostPlanner::plan_within(std::span<const PlanJob> jobs, const PassLoad& loa
 }
 
 void CostPlanner::propose_texts(std::span<const PlanJob> jobs) {
+  for (const PlanJob& job : jobs) {
+    job.request->proposed.clear();
+    job.request->chances.clear();
+  }
+  if (!asks_texts_) return;
   const double begin = now_();
   for (const PlanJob& job : jobs) {
-    RequestPlan& request = *job.request;
-    request.proposed.clear();
-    if (!asks_texts_) continue;
-    for (const auto& drafter : request.given)
+    for (const auto& drafter : job.request->given)
       add_proposals(*drafter, job, text_bit(kMaxTextDrafters - 1));
   }
   const double searched = now_();
   const auto look_up = [&](size_t i) {
-    const PlanJob& job = jobs[i];
-    RequestPlan& request = *job.request;
-    for (size_t text = 0; asks_texts_ && text < request.texts.size(); ++text)
-      add_proposals(*request.texts[text], job, text_bit(text));
+    RequestPlan& request = *jobs[i].request;
+    for (size_t text = 0; text < request.texts.size(); ++text)
+      add_proposals(*request.texts[text], jobs[i], text_bit(text));
     acceptance_.estimate(request.proposed, request.acceptance, request.chances);
   };
   if (jobs.size() < kWorthSharing) {
@@ -94,7 +87,6 @@ void CostPlanner::propose_texts(std::span<const PlanJob> jobs) {
   } else {
     share_out_(jobs.size(), look_up);
   }
-  if (!asks_texts_) return;
   const double end = now_();
   search_seconds_ += end - searched;
   lookup_seconds_ += end - begin;
@@ -117,12 +109,9 @@ void CostPlanner::choose(std::span<const PlanJob> jobs) {
   }
   for (size_t i = 0; i < jobs.size(); ++i) {
     RequestPlan& request = *jobs[i].request;
-    if (request.drafted.has_distributions()) {
-      *jobs[i].tree = request.drafted;
-    } else {
-      *jobs[i].tree = request.proposed.tree;
-      jobs[i].tree->prune(keep_[i]);
-    }
+    const bool is_drawn = request.drafted.has_distributions();
+    *jobs[i].tree = is_drawn ? request.drafted : request.proposed.tree;
+    if (!is_drawn) jobs[i].tree->prune(keep_[i]);
   }
 }
 
@@ -215,9 +204,8 @@ void CostPlanner::append(RequestPlan& request, std::span<const TokenId> tokens) 
 }
 
 Learnt CostPlanner::learnt() const {
-  Learnt learnt;
-  if (n_tokens_ < kEnoughTokens) return learnt;
-  learnt.acceptance = acceptance_.learnt();
+  if (n_tokens_ < kEnoughTokens) return {};
+  Learnt learnt{.acceptance = acceptance_.learnt()};
   for (const auto& model : drafters().models) learnt.models.push_back(model->learnt());
   return learnt;
 }

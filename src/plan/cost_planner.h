@@ -4,7 +4,7 @@
 // worth that many tokens; so a node is worth verifying while its chance exceeds what its row takes times
 // that rate, and a token is worth drafting while what it is likely to add exceeds the same for the pass
 // that drafts it. Chances are learnt (acceptance_model.h), costs come from the passes themselves
-// (cost/pass_costs.h), the rate is that of the request's last steps (speed_record.h).
+// (cost/pass_costs.h), the rate is that of the request's last steps (SpeedRecord).
 //
 // A pass is planned in three steps:
 //   texts    what costs next to nothing is always asked; its proposals become one tree. Datastores are
@@ -32,13 +32,12 @@ namespace forerun {
 
 class CostPlanner final : public Planner {
  public:
-  // The costs are of the model that verifies, and outlive it. No tree is larger than `largest`. Texts of
-  // several requests are looked up by `share_out`. `now` tells the time in seconds.
+  // The costs are of the model that verifies, and outlive it. Texts of several requests are looked up by
+  // `share_out`. `now` tells the time in seconds.
   CostPlanner(
       DrafterSet drafters, const PassCosts& costs, TreeSize largest = [](int) { return kLargestTree; },
       ShareOut share_out = one_after_other, std::function<double()> now = steady_seconds);
 
-  void plan(std::span<const PlanJob> jobs, const PassLoad& load) override;
   void observe(const PassCost& cost) override;
   void append(RequestPlan& request, std::span<const TokenId> tokens) override;
 
@@ -51,7 +50,7 @@ class CostPlanner final : public Planner {
     size_t job;
     int32_t node;
   };
-  void plan_within(std::span<const PlanJob> jobs, const PassLoad& load);
+  void fill(std::span<const PlanJob> jobs, const PassLoad& load) override;
   void propose_texts(std::span<const PlanJob> jobs);
   void add_proposals(RequestDrafter& drafter, const PlanJob& job, uint8_t bit) const;
   void choose(std::span<const PlanJob> jobs);
@@ -60,7 +59,6 @@ class CostPlanner final : public Planner {
   size_t n_worth_verifying(std::span<const PlanJob> jobs, int n_fixed);
 
   const PassCosts& costs_;
-  TreeSize largest_;
   ShareOut share_out_;
   std::function<double()> now_;
   AcceptanceModel acceptance_;
@@ -89,7 +87,6 @@ class CostPlanner final : public Planner {
 
   // Reused from pass to pass.
   std::vector<Candidate> candidates_;
-  std::vector<PlanJob> jobs_;
   std::vector<int> n_kept_;
   std::vector<std::vector<bool>> keep_;
 };

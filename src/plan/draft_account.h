@@ -25,14 +25,11 @@ class DraftAccount {
     costs_[n_costs_++ % costs_.size()] = cost;
     const double usual = usual_cost();
     earned_ += (std::max(gain - usual, -kLargestLoss) - earned_) / kMemory;
-    if (usual < kNextToFree || earned_ >= 0) {
-      pause_ = kFirstPause;
-      n_tries_left_ = kTries;
-    } else if (--n_tries_left_ == 0) {
-      n_paused_ = pause_;
-      pause_ = std::min(2 * pause_, kLongestPause);
-      n_tries_left_ = kTries;
-    }
+    const bool pays = usual < kNextToFree || earned_ >= 0;
+    if (!pays && --n_tries_left_ > 0) return;
+    n_tries_left_ = kTries;
+    if (!pays) n_paused_ = pause_;
+    pause_ = pays ? kFirstPause : std::min(2 * pause_, kLongestPause);
   }
 
   // Whether to look for drafts; called once for every pass.

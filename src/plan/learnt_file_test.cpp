@@ -23,10 +23,10 @@ TEST(LearntFile, KeepsNumbers) {
 TEST(LearntFile, ForgetsWhatIsDamaged) {
   const test::TempDir folder;
   save_learnt(folder.file("."), 7, {.acceptance = {1}});
-  for (const char* text :
-       {"", "{", "[]", "{\"version\":1}", "{\"version\":2,\"acceptance\":[1]}",
-        "{\"version\":1,\"acceptance\":[1]}", "{\"version\":1,\"acceptance\":[1],\"models\":[1]}",
-        "{\"version\":1,\"acceptance\":[1,\"x\"],\"models\":[]}"}) {
+  for (const char* text : {"", "{", "[]", "{\"version\":1}", "{\"version\":2,\"acceptance\":[1]}",
+                           "{\"version\":1,\"acceptance\":[1],\"models\":[]}",
+                           "{\"version\":2,\"acceptance\":[1],\"models\":[1]}",
+                           "{\"version\":2,\"acceptance\":[1,\"x\"],\"models\":[]}"}) {
     std::ofstream(folder.file("0000000000000007.json")) << text;
     EXPECT_TRUE(load_learnt(folder.file("."), 7).acceptance.empty()) << text;
   }

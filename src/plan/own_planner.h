@@ -9,14 +9,13 @@ namespace forerun {
 class OwnPlanner final : public Planner {
  public:
   // Of the drafters there is one, or none.
-  OwnPlanner(DrafterSet drafters, TreeSize size);
-  OwnPlanner(DrafterSet drafters, int size)
-      : OwnPlanner(std::move(drafters), [size](int) { return size; }) {}
-
-  void plan(std::span<const PlanJob> jobs, const PassLoad& load) override;
+  OwnPlanner(DrafterSet drafters, TreeSize largest);
+  OwnPlanner(DrafterSet drafters, int largest)
+      : OwnPlanner(std::move(drafters), [largest](int) { return largest; }) {}
 
  private:
-  TreeSize size_;
+  void fill(std::span<const PlanJob> jobs, const PassLoad& load) override;
+
   std::vector<ModelDraftJob> jobs_;
 };
 

@@ -1,5 +1,7 @@
 #include "plan/planner.h"
 
+#include <algorithm>
+
 #include "draft/text/forced.h"
 #include "draft/text/prediction.h"
 
@@ -20,6 +22,13 @@ void RequestPlan::observe(const DraftTree& tree, const TargetTokens& target) {
 void RequestPlan::finish() {
   for (const auto& drafter : texts) drafter->finish();
   for (const auto& drafter : models) drafter->finish();
+}
+
+void Planner::plan(std::span<const PlanJob> jobs, const PassLoad& load) {
+  limited_.assign(jobs.begin(), jobs.end());
+  const int largest = largest_(load.n_decoding);
+  for (PlanJob& job : limited_) job.limits.max_nodes = std::min(job.limits.max_nodes, largest);
+  fill(limited_, load);
 }
 
 void Planner::append(RequestPlan& request, std::span<const TokenId> tokens) {

@@ -13,7 +13,6 @@
 
 #include "draft/drafter_set.h"
 #include "plan/acceptance_model.h"
-#include "plan/speed_record.h"
 #include "request/request_view.h"
 
 namespace forerun {
@@ -39,6 +38,25 @@ struct PassCost {
   int n_rows;            // all of them
   int n_context;         // tokens of the decoding requests' texts together
   double draft_seconds;  // finding drafts for it, and telling drafters what became of the last
+};
+
+// How many times as fast as plain decoding text came of late: what time is worth in the long run.
+class SpeedRecord {
+ public:
+  // A step gave `n_tokens` and took as long as `n_plain` steps of plain decoding.
+  void add(double n_tokens, double n_plain) {
+    n_tokens_ = kKept * n_tokens_ + n_tokens;
+    n_plain_ = kKept * n_plain_ + n_plain;
+  }
+  // `usual` is what is known beforehand.
+  double speedup(double usual) const { return (n_tokens_ + kFirst * usual) / (n_plain_ + kFirst); }
+
+ private:
+  static constexpr double kKept = 0.96;  // with every step
+  static constexpr double kFirst = 6;    // steps that what is known beforehand is worth
+
+  double n_tokens_ = 0;
+  double n_plain_ = 0;
 };
 
 // One request's part of a planner: its drafters, and what they propose now.
@@ -92,7 +110,9 @@ using TreeSize = std::function<int(int n_requests)>;
 
 class Planner {
  public:
-  explicit Planner(DrafterSet drafters) : drafters_(std::move(drafters)) {}
+  // No tree is larger than `largest`.
+  Planner(DrafterSet drafters, TreeSize largest)
+      : drafters_(std::move(drafters)), largest_(std::move(largest)) {}
   virtual ~Planner() = default;
 
   // Both the planner and the request outlive what it returns.
@@ -102,7 +122,7 @@ class Planner {
   bool wants_prompt_state() const { return drafters_.wants_prompt_state(); }
 
   // Fills the trees of one pass, within their limits.
-  virtual void plan(std::span<const PlanJob> jobs, const PassLoad& load) = 0;
+  void plan(std::span<const PlanJob> jobs, const PassLoad& load);
   // That pass is done; for each request that was planned for append() follows.
   virtual void observe(const PassCost& /*cost*/) {}
   // The request's text grew by these tokens.
@@ -117,7 +137,12 @@ class Planner {
   const DrafterSet& drafters() const { return drafters_; }
 
  private:
+  // plan(), for trees whose limits are not above the largest.
+  virtual void fill(std::span<const PlanJob> jobs, const PassLoad& load) = 0;
+
   DrafterSet drafters_;
+  TreeSize largest_;
+  std::vector<PlanJob> limited_;  // jobs of this pass
 };
 
 }  // namespace forerun

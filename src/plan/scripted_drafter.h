@@ -1,10 +1,8 @@
 // A drafter of texts that proposes what a test tells it to.
 #pragma once
 
-#include <chrono>
 #include <memory>
 #include <span>
-#include <thread>
 #include <vector>
 
 #include "core/test_tokens.h"
@@ -21,7 +19,6 @@ class ShortText final : public RequestView {
   SequenceId sequence() const override { return SequenceId{0}; }
   const Sampler& sampler() const override { return sampler_; }
   const SamplerState& state() const override { return state_; }
-  bool compares_distributions() const override { return false; }
 
   void constrain(std::shared_ptr<const Constraint> constraint) {
     state_.constrain(std::move(constraint));
@@ -89,13 +86,10 @@ class ScriptedDrafter final : public Drafter {
   Script& script_;
 };
 
-inline DrafterSet scripted(std::span<Script* const> scripts) {
+inline DrafterSet scripted(const std::vector<Script*>& scripts) {
   DrafterSet set;
   for (Script* script : scripts) set.texts.push_back(std::make_unique<ScriptedDrafter>(*script));
   return set;
-}
-inline DrafterSet scripted(std::initializer_list<Script*> scripts) {
-  return scripted(std::span(scripts.begin(), scripts.size()));
 }
 
 }  // namespace forerun::test

@@ -30,16 +30,13 @@ std::optional<PromptState> read_prompt_state(Executor& executor, std::span<const
   PromptState state;
   Pass pass;
   pass.hidden_at = {2 * executor.model().config().n_layers};
-  std::vector<NodeId> path;
   while (!prompt.empty()) {
     const auto part = prompt.first(std::min(prompt.size(), static_cast<size_t>(executor.max_rows())));
+    const std::vector<NodeId> path = cells.extend_chain(sequence.id(), static_cast<int>(part.size()));
     pass.rows.clear();
-    path.clear();
-    for (const TokenId token : part) {
-      const auto parent = path.empty() ? std::nullopt : std::optional(path.back());
-      path.push_back(cells.extend(sequence.id(), parent).value());
+    for (size_t i = 0; i < part.size(); ++i) {
       pass.rows.push_back(
-          {.sequence = sequence.id(), .node = path.back(), .token = token, .hidden = true});
+          {.sequence = sequence.id(), .node = path[i], .token = part[i], .hidden = true});
     }
     const PassResult& result = executor.forward(pass);
     for (size_t row = 0; row < part.size(); ++row) state.add(result.hidden(0, row));

@@ -19,7 +19,7 @@ void propose_again(DraftNode& known, const DraftNode& other) {
 }  // namespace
 
 std::optional<int32_t> DraftTree::find_child(int32_t parent, TokenId token) const {
-  for (int32_t child = first_child(parent); child != kNone; child = next_sibling(child)) {
+  for (const int32_t child : children(parent)) {
     if ((*this)[child].token == token) return child;
   }
   return std::nullopt;
@@ -99,7 +99,7 @@ std::vector<bool> DraftTree::likeliest_path(std::span<const double> chances) con
   std::vector<bool> path(nodes_.size(), false);
   for (int32_t node = kRoot; first_child(node) != kNone;) {
     int32_t best = first_child(node);
-    for (int32_t child = best; child != kNone; child = next_sibling(child)) {
+    for (const int32_t child : children(node)) {
       if (chances[static_cast<size_t>(child)] > chances[static_cast<size_t>(best)]) best = child;
     }
     path[static_cast<size_t>(best)] = true;

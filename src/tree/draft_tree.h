@@ -53,10 +53,21 @@ class DraftTree {
   int max_depth() const { return max_depth_; }
 
   // The children of a node in the order they were added: first_child, then next_sibling
-  // until kNone.
+  // until kNone; or all of them in a loop, which adds none.
   static constexpr int32_t kNone = -2;
   int32_t first_child(int32_t node) const { return ends(node).first; }
   int32_t next_sibling(int32_t node) const { return links_[static_cast<size_t>(node)].next_sibling; }
+  struct Siblings {
+    const DraftTree* tree;
+    int32_t at;
+
+    Siblings begin() const { return *this; }
+    Siblings end() const { return {.tree = tree, .at = kNone}; }
+    int32_t operator*() const { return at; }
+    void operator++() { at = tree->next_sibling(at); }
+    bool operator!=(const Siblings& other) const { return at != other.at; }
+  };
+  Siblings children(int32_t node) const { return {.tree = this, .at = first_child(node)}; }
   int n_children(int32_t node) const { return ends(node).count; }
 
   // The child of `parent` (or of the root) with this token, or nullopt.

@@ -42,7 +42,6 @@ class ExpectedSpeed::Text final : public RequestView {
   SequenceId sequence() const override { return sequence_.id(); }
   const Sampler& sampler() const override { return sampler_; }
   const SamplerState& state() const override { return state_; }
-  bool compares_distributions() const override { return false; }
 
  private:
   OwnSequence sequence_;

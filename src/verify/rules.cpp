@@ -96,8 +96,7 @@ TokenId RuleDraw::walk_children(const Distribution& p, const DraftTree& tree, in
                                 Position position) {
   p_.assign(p);
   double u = uniform(draws_, position, 0);
-  for (int32_t child = tree.first_child(node); child != DraftTree::kNone;
-       child = tree.next_sibling(child)) {
+  for (const int32_t child : tree.children(node)) {
     const TokenId x = tree[child].token;
     const double share = p_.share(x);
     if (u < share) return x;
@@ -114,8 +113,7 @@ TokenId RuleDraw::reject_children(const Distribution& p, const DraftTree& tree, 
   const Distribution* q = tree.distribution(node);
   q_.assign(q != nullptr ? *q : Distribution{});
   int32_t n_tried = 0;
-  for (int32_t child = tree.first_child(node); child != DraftTree::kNone;
-       child = tree.next_sibling(child)) {
+  for (const int32_t child : tree.children(node)) {
     const TokenId x = tree[child].token;
     const double drawn_share = q_.share(x);
     const bool was_drawn = drawn_share > 0;

@@ -42,10 +42,7 @@ void verify(const VerifyInput& input, AcceptRule rule, SamplerScratch& scratch, 
   for (int32_t node = kRoot;;) {
     const Distribution& p = input.sampler.distribution(input.logits(node), state, scratch);
     const TokenId token = rule_draw.draw(p, input.tree, node, position);
-    for (int32_t child = input.tree.first_child(node); child != DraftTree::kNone;
-         child = input.tree.next_sibling(child)) {
-      verdict.tested.push_back(child);
-    }
+    for (const int32_t tested : input.tree.children(node)) verdict.tested.push_back(tested);
     const std::optional<int32_t> child = input.tree.find_child(node, token);
     if (!child) {
       verdict.next = token;

@@ -85,7 +85,7 @@ class ReferenceWalk {
     if (tree.n_children(node) == 0) return bonus(node, model);
     Weights p = weights_of(model);
     Weights q = weights_of(*tree.distribution(node));
-    for (int32_t c = tree.first_child(node); c != DraftTree::kNone; c = tree.next_sibling(c)) {
+    for (const int32_t c : tree.children(node)) {
       const TokenId x = tree[c].token;
       if (uniform() < at(p, x) / at(q, x)) return x;
       p = difference(p, q);

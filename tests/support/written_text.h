@@ -34,7 +34,6 @@ class WrittenText final : public RequestView {
   SequenceId sequence() const override { return sequence_; }
   const Sampler& sampler() const override { return sampler_; }
   const SamplerState& state() const override { return state_; }
-  bool compares_distributions() const override { return false; }
 
  private:
   static SamplingOptions options(float temperature) {

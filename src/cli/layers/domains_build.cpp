@@ -183,8 +183,8 @@ void build_domains(const DomainsBuildOptions& options) {
     domains = by_category(prompts, loaded);
   }
   Executor executor(loaded.model, {.kv = {.n_cells = cells_for(domains, options)}});
-  PassCosts costs(calibrated(
-      executor, {.progress = [&](double share) { engine.progress("measuring this machine", share); }}));
+  PassCosts costs(
+      calibrated(executor, [&](double share) { engine.progress("measuring this machine", share); }));
   read_states(executor, domains);
 
   const ModelConfig& config = loaded.model->config();

@@ -114,8 +114,8 @@ void search(const SearchOptions& options) {
   Found found;
   found.without_planted = planted_layers(loaded.model->file(), n_layers);
   Executor executor(loaded.model, {.kv = {.n_cells = cells_for(prompts, options)}});
-  PassCosts costs(calibrated(
-      executor, {.progress = [&](double share) { engine.progress("measuring this machine", share); }}));
+  PassCosts costs(
+      calibrated(executor, [&](double share) { engine.progress("measuring this machine", share); }));
 
   const InterruptGuard guard;
   const auto is_interrupted = [&] {

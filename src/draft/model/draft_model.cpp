@@ -4,7 +4,6 @@
 
 #include "core/stopwatch.h"
 #include "model/foreign_text.h"
-#include "request/expected_tokens.h"
 
 namespace forerun {
 namespace {
@@ -37,7 +36,7 @@ class DraftModelDrafter::OfRequest final : public RequestModelDrafter {
     return drafter_.costs().reading(static_cast<int>(unread().size()), n_context());
   }
 
-  double n_expected() const override { return expected_tokens(request(), drafter_.usual_answer_); }
+  double n_expected() const override { return request().n_expected(drafter_.usual_answer_); }
 
   std::optional<ChainStart> start() override {
     forget_draft();
@@ -51,7 +50,7 @@ class DraftModelDrafter::OfRequest final : public RequestModelDrafter {
   }
 
   void finish() override {
-    drafter_.usual_answer_ += kAnswerRate * (n_answer(request()) - drafter_.usual_answer_);
+    drafter_.usual_answer_ += kAnswerRate * (request().n_answer() - drafter_.usual_answer_);
   }
 
  private:

@@ -21,12 +21,7 @@ class VisibleRowsTest : public ::testing::Test {
   // A sequence with n committed cells, from `first` on.
   SequenceId text(int n) {
     const SequenceId sequence = cells_.create();
-    std::vector<NodeId> path;
-    for (int i = 0; i < n; ++i) {
-      path.push_back(
-          cells_.extend(sequence, path.empty() ? std::nullopt : std::optional(path.back())).value());
-    }
-    cells_.commit(sequence, path);
+    cells_.commit(sequence, cells_.extend_chain(sequence, n));
     return sequence;
   }
   Row row(SequenceId sequence, std::optional<NodeId> parent) {
