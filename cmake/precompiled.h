@@ -1,5 +1,5 @@
 // What nearly every file of ours includes, compiled once (see forerun_precompiled in forerun_targets.cmake).
-// Files include what they use all the same: builds for others have no precompiled headers.
+// Files include what they use all the same: other builds have no precompiled headers.
 #pragma once
 
 #include <fmt/format.h>
