@@ -40,8 +40,6 @@ struct KnapSpecOptions {
 struct BlockWeights {
   int attention;
   int mlp;
-
-  int of_layers(int n) const { return n * (attention + mlp); }
 };
 BlockWeights block_weights(const PassCosts& costs, int n_layers, int n_context);
 
