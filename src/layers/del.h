@@ -13,6 +13,7 @@
 // computed is kept for the verification, as the paper does it: verification computes all layers.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -32,18 +33,14 @@ struct DelOptions {
 // What exits have said: hits and misses, fading.
 class ExitCounts {
  public:
-  ExitCounts(int n_layers, double decay);
+  ExitCounts(int n_layers, double decay)
+      : decay_(decay), exits_(static_cast<size_t>(std::max(0, n_layers - 1))) {}
 
   // At the exit behind `n_run` layers, 1 to n_layers - 1. A token of all exits, then fade().
   void add(int n_run, bool is_hit, double confidence);
   void fade();
-
-  struct Choice {
-    int n_run = 0;     // layers
-    int n_tokens = 0;  // to draft; 0: better none
-    std::optional<double> threshold;
-  };
-  Choice best() const;
+  // nullopt: better not to draft.
+  std::optional<DraftPlan> best() const;
 
  private:
   struct Counts {

@@ -30,25 +30,24 @@ class IntervalSelector::Chooser final : public RequestLayers {
       : selector_(selector), request_(request) {}
 
   std::optional<DraftPlan> plan() override {
-    const auto n_context = static_cast<int>(request_.text().size());
+    const size_t n_text = request_.text().size();
+    const auto n_context = static_cast<int>(n_text);
     selector_.time_.begin_step(n_steps_ == 0, selector_.costs_.pass(1, n_context));
     if (selector_.n_pause_ > 0) --selector_.n_pause_;
-    if (n_steps_ >= n_until_look_ && selector_.n_pause_ == 0) look();
-    sizes_[static_cast<size_t>(n_steps_++) % kRecentSteps] = request_.text().size();
+    if (n_steps_ >= n_until_look_ && selector_.n_pause_ == 0) look(n_text, n_context);
+    sizes_[static_cast<size_t>(n_steps_++) % kRecentSteps] = n_text;
     return selector_.plan(n_context);
   }
   void observe(const ChainOutcome& outcome) override { selector_.observe(outcome); }
 
  private:
-  void look() {
-    const double expected = std::max(selector_.last_look_seconds_,
-                                     selector_.look_seconds(static_cast<int>(request_.text().size())));
-    const double part = selector_.plan(static_cast<int>(request_.text().size())) ? 1 : kVainPart;
+  void look(size_t n_text, int n_context) {
+    const double expected = std::max(selector_.last_look_seconds_, selector_.look_seconds(n_context));
+    const double part = selector_.plan(n_context) ? 1 : kVainPart;
     if (!selector_.time_.allows(expected, part) &&
         !selector_.promises_much(request_, expected, selector_.time_)) {
       return;
     }
-    const size_t n_text = request_.text().size();
     const size_t oldest = sizes_[static_cast<size_t>(n_steps_) % kRecentSteps];
     const RecentText recent{.n_tokens = n_text - oldest, .n_new = n_text - std::max(oldest, n_seen_)};
     const Stopwatch watch;
@@ -57,7 +56,7 @@ class IntervalSelector::Chooser final : public RequestLayers {
     n_seen_ = n_text;
     selector_.last_look_seconds_ = watch.seconds();
     selector_.time_.use(watch.seconds());
-    const bool is_vain = !has_looked || !selector_.plan(static_cast<int>(request_.text().size()));
+    const bool is_vain = !has_looked || !selector_.plan(n_context);
     selector_.n_vain_ = is_vain ? std::min(selector_.n_vain_ + 1, kMaxDoublings) : 0;
     const int interval = selector_.options_.interval;
     selector_.n_pause_ = is_vain && interval > 1 ? interval << selector_.n_vain_ : 0;

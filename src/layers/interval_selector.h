@@ -39,7 +39,7 @@ class IntervalSelector : public LayerSelector {
   // Error{kContextFull}: no room now.
   virtual bool look(const RequestView& request, const RecentText& recent) = 0;
   // What to draft with behind `n_context` tokens, after what was seen, if anything was.
-  virtual std::optional<DraftPlan> plan(int n_context) = 0;
+  virtual std::optional<DraftPlan> plan(int /*n_context*/) { return plan_; }
   virtual void observe(const ChainOutcome& /*outcome*/) {}
   // Whether the first look, which takes so many seconds, is sure to pay itself back, so that it need not
   // wait. May take time.
@@ -51,6 +51,7 @@ class IntervalSelector : public LayerSelector {
 
   Executor& executor_;
   const PassCosts& costs_;
+  std::optional<DraftPlan> plan_;  // of the last look, where it says all there is to say
 
  private:
   class Chooser;

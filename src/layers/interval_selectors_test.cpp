@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "cost/draft_value.h"
+#include "layers/agreement.h"
 #include "layers/clasp.h"
 #include "layers/del.h"
 #include "layers/knapspec.h"
@@ -221,7 +222,8 @@ TEST(ExitCounts, ChooseTheMostTokensPerLayer) {
     }
   }
   const auto best = counts.best();
-  EXPECT_EQ(best.n_run, 2);
+  ASSERT_TRUE(best);
+  EXPECT_EQ(best->layers, LayerSet::first_blocks(10, 2 * 2));
   double rate = 0.1, expected = 1;
   int n_best = 0;
   for (int n = 1; n <= 17; ++n) {
@@ -231,21 +233,21 @@ TEST(ExitCounts, ChooseTheMostTokensPerLayer) {
       n_best = n;
     }
   }
-  EXPECT_EQ(best.n_tokens, n_best);
-  EXPECT_NEAR(best.threshold.value(), 0.6, 1e-9);
+  EXPECT_EQ(best->max_tokens, n_best);
+  EXPECT_NEAR(best->threshold.value(), 0.6, 1e-9);
 }
 
 TEST(ExitCounts, ForgetAndDoNotDraftWithoutHits) {
   ExitCounts counts(10, 0.5);
-  EXPECT_EQ(counts.best().n_tokens, 0);
+  EXPECT_FALSE(counts.best());
   counts.add(3, true, 0.9);
-  EXPECT_EQ(counts.best().n_run, 3);
-  EXPECT_FALSE(counts.best().threshold) << "no misses to compare with";
+  EXPECT_EQ(counts.best().value().layers, LayerSet::first_blocks(10, 2 * 3));
+  EXPECT_EQ(counts.best()->threshold, 0) << "no misses to compare with";
   for (int i = 0; i < 20; ++i) {
     counts.fade();
     counts.add(3, false, 0.5);
   }
-  EXPECT_EQ(counts.best().n_tokens, 0);
+  EXPECT_FALSE(counts.best());
 }
 
 }  // namespace
