@@ -6,19 +6,18 @@
 namespace forerun {
 
 bool AgreementProbe::add_rows(const AgreementWindow& window) {
-  const auto text = window.request->text();
-  const SequenceId sequence = window.request->sequence();
+  const RequestView& request = *window.request;
   KvCells& cells = executor_.cells();
-  const size_t first = window.end - 1 - window.n;
-  std::optional<NodeId> node = cells.branch_at(sequence, Position{static_cast<int32_t>(first)});
-  for (size_t i = first; i + 1 < window.end; ++i) {
+  std::optional<NodeId> node;
+  for (size_t i = window.end - 1 - window.n; i + 1 < window.end; ++i) {
+    node = node ? cells.extend(request.sequence(), node)
+                : cells.branch_at(request.sequence(), Position{static_cast<int32_t>(i)});
     if (!node) return false;
-    pass_.rows.push_back({.sequence = sequence,
+    pass_.rows.push_back({.sequence = request.sequence(),
                           .node = *node,
-                          .token = text[i],
+                          .token = request.text()[i],
                           .logits = true,
-                          .best_do = window.request->sampler().draws_from_best()});
-    if (i + 2 < window.end) node = cells.extend(sequence, node);
+                          .best_do = request.sampler().draws_from_best()});
   }
   return true;
 }

@@ -44,13 +44,9 @@ TextBlockStates::TextBlockStates(Executor& executor, const RequestView& request,
   CHECK(n > 0 && n < end && end <= request.text().size());
   CHECK(n <= static_cast<size_t>(executor.max_rows()));
   const ScratchGuard guard(executor_.cells(), request_.sequence());
-  fill_rows(1);
-  for (Row& row : pass_.rows) row.hidden = true;
-  pass_.layers.reset();
-  pass_.states = {};
-  pass_.entered_at = 0;
   pass_.hidden_at.resize(static_cast<size_t>(2 * n_layers_ + 1));
   std::iota(pass_.hidden_at.begin(), pass_.hidden_at.end(), 0);
+  fill_rows(1);
   const PassResult& result = executor_.forward(pass_);
   full_.reserve(pass_.hidden_at.size() * branch_size());
   for (size_t at = 0; at < pass_.hidden_at.size(); ++at) {
@@ -68,64 +64,59 @@ std::span<const float> TextBlockStates::full(int boundary) const {
 
 size_t TextBlockStates::fill_rows(size_t n_branches) {
   KvCells& cells = executor_.cells();
-  const auto text = request_.text();
+  const SequenceId sequence = request_.sequence();
   const auto room = static_cast<size_t>(std::min(executor_.max_rows(), cells.n_free())) / n_tokens_;
   if (room == 0) {
     fail(ErrorCode::kContextFull, "no room in the cache to try other layers on {} tokens", n_tokens_);
   }
   const size_t n = std::min(n_branches, room);
   pass_.rows.clear();
-  for (size_t branch = 0; branch < n; ++branch) {
-    std::optional<NodeId> node;
-    for (size_t i = first_; i < first_ + n_tokens_; ++i) {
-      node = node ? cells.extend(request_.sequence(), node)
-                  : cells.branch_at(request_.sequence(), Position{static_cast<int32_t>(i)});
-      pass_.rows.push_back({.sequence = request_.sequence(), .node = node.value(), .token = text[i]});
-    }
+  for (size_t row = 0; row < n * n_tokens_; ++row) {
+    const size_t i = first_ + row % n_tokens_;
+    const auto node = i == first_ ? cells.branch_at(sequence, Position{static_cast<int32_t>(i)})
+                                  : cells.extend(sequence, pass_.rows.back().node);
+    pass_.rows.push_back({.sequence = sequence,
+                          .node = node.value(),
+                          .token = request_.text()[i],
+                          .logits = pass_.hidden_at.empty(),
+                          .hidden = !pass_.hidden_at.empty()});
   }
   return n;
 }
 
-void TextBlockStates::run(BlockId block, std::span<float> states) {
-  LayerSet layers = LayerSet::none(n_layers_);
-  layers.set(block, true);
-  pass_.layers = layers;
-  pass_.entered_at = static_cast<int>(block);
-  pass_.hidden_at.assign(1, pass_.entered_at + 1);
-  while (!states.empty()) {
+template <typename Take>
+void TextBlockStates::run_from(int boundary, std::span<const float> states, Take take) {
+  pass_.entered_at = boundary;
+  for (size_t first = 0; first < states.size(); first += pass_.states.size()) {
     const ScratchGuard guard(executor_.cells(), request_.sequence());
-    const size_t n = fill_rows(states.size() / branch_size());
-    for (Row& row : pass_.rows) row.hidden = true;
-    pass_.states = states.first(n * branch_size());
+    const size_t n = fill_rows((states.size() - first) / branch_size());
+    pass_.states = states.subspan(first, n * branch_size());
     const PassResult& result = executor_.forward(pass_);
-    for (size_t row = 0; row < n * n_tokens_; ++row) {
-      std::ranges::copy(result.hidden(0, row), &states[row * n_embd_]);
-    }
-    states = states.subspan(n * branch_size());
+    for (size_t row = 0; row < pass_.rows.size(); ++row) take(result, row, first / n_embd_ + row);
   }
+}
+
+void TextBlockStates::run(BlockId block, std::span<float> states) {
+  pass_.layers = LayerSet::none(n_layers_);
+  pass_.layers->set(block, true);
+  pass_.hidden_at.assign(1, to_int(block) + 1);
+  run_from(to_int(block), states, [&](const PassResult& result, size_t row, size_t i) {
+    std::ranges::copy(result.hidden(0, row), &states[i * n_embd_]);
+  });
 }
 
 std::vector<BlockStates::Said> TextBlockStates::say(std::span<const float> states) {
   std::vector<Said> said;
   pass_.layers = LayerSet::none(n_layers_);
-  pass_.entered_at = 2 * n_layers_;
   pass_.hidden_at.clear();
-  while (!states.empty()) {
-    const ScratchGuard guard(executor_.cells(), request_.sequence());
-    const size_t n = fill_rows(states.size() / branch_size());
-    for (Row& row : pass_.rows) row.logits = true;
-    pass_.states = states.first(n * branch_size());
-    const PassResult& result = executor_.forward(pass_);
-    for (size_t row = 0; row < n * n_tokens_; ++row) {
-      const size_t next = first_ + row % n_tokens_ + 1;
-      const auto logits = result.logits(row);
-      const TokenId token = request_.sampler().sample(logits, request_.state(),
-                                                      Position{static_cast<int32_t>(next)}, scratch_);
-      said.push_back(
-          {.is_text = token == request_.text()[next], .probability = probability_of(token, logits)});
-    }
-    states = states.subspan(n * branch_size());
-  }
+  run_from(2 * n_layers_, states, [&](const PassResult& result, size_t row, size_t i) {
+    const size_t next = first_ + i % n_tokens_ + 1;
+    const auto logits = result.logits(row);
+    const TokenId token = request_.sampler().sample(logits, request_.state(),
+                                                    Position{static_cast<int32_t>(next)}, scratch_);
+    said.push_back(
+        {.is_text = token == request_.text()[next], .probability = probability_of(token, logits)});
+  });
   return said;
 }
 

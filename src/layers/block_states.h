@@ -42,15 +42,13 @@ class BlockStates {
 // The mean over the tokens of the cosine between both branches' states.
 double mean_cosine(std::span<const float> a, std::span<const float> b, size_t n_embd);
 
-// Runs `work` on states of a text; false where the cache has no room for them.
+// Runs `work` on states of a text, or as much of it as the cache has room for.
 template <typename Work>
-bool in_free_cells(Work&& work) {
+void in_free_cells(Work&& work) {
   try {
     work();
-    return true;
   } catch (const Error& error) {
     if (error.code() != ErrorCode::kContextFull) throw;
-    return false;
   }
 }
 
@@ -71,8 +69,12 @@ class TextBlockStates final : public BlockStates {
   std::vector<Said> say(std::span<const float> states) override;
 
  private:
-  // Puts rows for as many of these branches as there is room for into the pass.
+  // Puts rows for as many of these branches as there is room for into the pass, which ask for what it
+  // has: states, or logits.
   size_t fill_rows(size_t n_branches);
+  // Has branches enter at `boundary` and calls take(result, row, i) for row i of them all.
+  template <typename Take>
+  void run_from(int boundary, std::span<const float> states, Take take);
 
   Executor& executor_;
   const RequestView& request_;
