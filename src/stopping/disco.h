@@ -89,13 +89,20 @@ class DiscoStopping final : public StoppingRule {
  public:
   explicit DiscoStopping(DiscoClassifier classifier) : classifier_(std::move(classifier)) {}
 
-  std::unique_ptr<RequestStoppingRule> begin() override;
+  std::unique_ptr<RequestStoppingRule> begin() override {
+    return std::make_unique<SharedRule<DiscoStopping>>(*this);
+  }
+  bool goes_on(const DraftedToken& token) {
+    return token.depth < classifier_.rule.max_tokens &&
+           classifier_.network.chance(view_.features(token)) >= classifier_.rule.threshold;
+  }
   std::optional<int> longest() const override { return classifier_.rule.max_tokens; }
   // Other numbers from now on.
   void set_rule(const DiscoRule& rule) { classifier_.rule = rule; }
 
  private:
   DiscoClassifier classifier_;
+  DiscoView view_;
 };
 
 }  // namespace forerun

@@ -42,18 +42,40 @@ class RuleOf final : public StoppingRule {
   Shared shared_;
 };
 
-// A rule (thresholds.h) that has nothing of a request's own.
-template <typename Rule>
-class SharedRule final : public RequestStoppingRule {
- public:
-  explicit SharedRule(Rule& rule) : rule_(rule) {}
-  bool goes_on(const DraftedToken& token) override { return rule_.goes_on(token); }
-  void observe(const ChainOutcome& outcome) override {
-    if constexpr (requires { rule_.observe(outcome); }) rule_.observe(outcome);
-  }
+// So many tokens each time.
+struct FixedLength {
+  int n_tokens;
 
- private:
-  Rule& rule_;
+  bool goes_on(const DraftedToken& token) const { return token.depth < n_tokens; }
+  int longest() const { return n_tokens; }
+};
+
+// Hugging Face's dynamic heuristic (Gante, 2023): two more where all were taken, else one less.
+struct HeuristicLength {
+  int n_tokens;  // at first
+
+  bool goes_on(const DraftedToken& token) const { return token.depth < n_tokens; }
+  void observe(const ChainOutcome& outcome) {
+    if (outcome.n_drafted == 0) return;
+    if (outcome.n_agreed < outcome.n_drafted) {
+      n_tokens = std::max(1, n_tokens - 1);
+    } else if (outcome.n_drafted >= n_tokens) {  // else something other than this rule ended it
+      n_tokens += 2;
+    }
+  }
+};
+
+// Stops behind a token that is less probable.
+struct ConfidenceThreshold {
+  double least;
+
+  bool goes_on(const DraftedToken& token) const { return token.probability >= least; }
+};
+
+// The best that knowing when to stop can do: stops behind the first token that will not be taken,
+// because it was told the answer. For benchmarks; DISCO's upper bound.
+struct Oracle {
+  bool goes_on(const DraftedToken& token) const { return token.token == token.known; }
 };
 
 class RocConfidence final : public RequestStoppingRule {

@@ -61,4 +61,18 @@ class StoppingRule {
   virtual std::optional<int> longest() const { return std::nullopt; }
 };
 
+// Of a rule that has nothing of a request's own, but goes_on(), and observe() where it needs that.
+template <typename Rule>
+class SharedRule final : public RequestStoppingRule {
+ public:
+  explicit SharedRule(Rule& rule) : rule_(rule) {}
+  bool goes_on(const DraftedToken& token) override { return rule_.goes_on(token); }
+  void observe(const ChainOutcome& outcome) override {
+    if constexpr (requires { rule_.observe(outcome); }) rule_.observe(outcome);
+  }
+
+ private:
+  Rule& rule_;
+};
+
 }  // namespace forerun

@@ -14,20 +14,10 @@ constexpr double kKeptShare = 0.5;
 constexpr double kKeptThreshold = 0.9;
 
 // Hugging Face's.
-constexpr int kMoreIfAllTaken = 2;
 constexpr size_t kEnoughSeen = 5;
 constexpr double kMissedWeight = 3;
 
 }  // namespace
-
-void HeuristicLength::observe(const ChainOutcome& outcome) {
-  if (outcome.n_drafted == 0) return;
-  if (outcome.n_agreed < outcome.n_drafted) {
-    n_tokens = std::max(1, n_tokens - 1);
-  } else if (outcome.n_drafted >= n_tokens) {  // else something other than this rule ended it
-    n_tokens += kMoreIfAllTaken;
-  }
-}
 
 void AdaptiveThreshold::observe(const ChainOutcome& outcome) {
   if (outcome.n_drafted == 0) return;
@@ -43,16 +33,12 @@ void AdaptiveThreshold::observe(const ChainOutcome& outcome) {
 }
 
 void RocThreshold::observe(double probability, bool agreed) {
-  if (seen_.size() < kKept) {
-    seen_.push_back({.probability = probability, .agreed = agreed});
-    return;
-  }
-  seen_[next_] = {.probability = probability, .agreed = agreed};
-  next_ = (next_ + 1) % kKept;
+  if (seen_.size() == kKept) seen_.erase(seen_.begin());
+  seen_.push_back({.probability = probability, .agreed = agreed});
 }
 
 void RocThreshold::update() {
-  const auto n_good = std::count_if(seen_.begin(), seen_.end(), [](const Seen& s) { return s.agreed; });
+  const auto n_good = std::ranges::count(seen_, true, &Seen::agreed);
   const auto n_bad = static_cast<ptrdiff_t>(seen_.size()) - n_good;
   if (seen_.size() <= kEnoughSeen || n_good == 0 || n_bad == 0) return;
   sorted_ = seen_;

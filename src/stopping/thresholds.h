@@ -1,5 +1,4 @@
-// What stopping rules compare tokens with. Numbers that follow what becomes of drafts (observe())
-// go on from request to request.
+// Thresholds that follow what becomes of drafts (observe()), from request to request.
 #pragma once
 
 #include <cstddef>
@@ -8,29 +7,6 @@
 #include "stopping/stopping_rule.h"
 
 namespace forerun {
-
-// So many tokens each time.
-struct FixedLength {
-  int n_tokens;
-
-  bool goes_on(const DraftedToken& token) const { return token.depth < n_tokens; }
-  int longest() const { return n_tokens; }
-};
-
-// Hugging Face's dynamic heuristic (Gante, 2023): two more where all were taken, else one less.
-struct HeuristicLength {
-  int n_tokens;  // at first
-
-  bool goes_on(const DraftedToken& token) const { return token.depth < n_tokens; }
-  void observe(const ChainOutcome& outcome);
-};
-
-// Stops behind a token that is less probable.
-struct ConfidenceThreshold {
-  double least;
-
-  bool goes_on(const DraftedToken& token) const { return token.probability >= least; }
-};
 
 // Draft & Verify's threshold (Zhang et al., ACL 2024): up while fewer than nine in ten drafted
 // tokens are taken, down while more are and drafts could be longer. As published, but that it
@@ -68,15 +44,8 @@ class RocThreshold {
     bool agreed;
   };
   double value_;
-  std::vector<Seen> seen_;  // a ring
-  size_t next_ = 0;
+  std::vector<Seen> seen_;  // the latest is the last
   std::vector<Seen> sorted_;
-};
-
-// The best that knowing when to stop can do: stops behind the first token that will not be taken,
-// because it was told the answer. For benchmarks; DISCO's upper bound.
-struct Oracle {
-  bool goes_on(const DraftedToken& token) const { return token.token == token.known; }
 };
 
 }  // namespace forerun
