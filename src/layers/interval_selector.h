@@ -26,7 +26,7 @@ struct RecentText {
 
 class IntervalSelector : public LayerSelector {
  public:
-  std::unique_ptr<RequestLayers> begin(const RequestView& request) final;
+  NextPlan begin(const RequestView& request) final;
 
  protected:
   IntervalSelector(const IntervalOptions& options, const SelectorResources& resources)
@@ -40,7 +40,6 @@ class IntervalSelector : public LayerSelector {
   virtual bool look(const RequestView& request, const RecentText& recent) = 0;
   // What to draft with behind `n_context` tokens, after what was seen, if anything was.
   virtual std::optional<DraftPlan> plan(int /*n_context*/) { return plan_; }
-  virtual void observe(const ChainOutcome& /*outcome*/) {}
   // Whether the first look, which takes so many seconds, is sure to pay itself back, so that it need not
   // wait. May take time.
   virtual bool promises_much(const RequestView& /*request*/, double /*seconds*/, TimeShare& /*time*/) {
@@ -54,7 +53,10 @@ class IntervalSelector : public LayerSelector {
   std::optional<DraftPlan> plan_;  // of the last look, where it says all there is to say
 
  private:
-  class Chooser;
+  // How far a request is.
+  struct Progress;
+  std::optional<DraftPlan> next_plan(Progress& progress);
+  void look_at(Progress& progress, int n_context);
 
   IntervalOptions options_;
   TimeShare time_;

@@ -42,10 +42,10 @@ class IntervalSelectors : public test::PlantedTest {
     GrowingText request(text, text.text().size() - 10);
     const auto chooser = selector.begin(request);
     for (int i = 1; i < n_steps; ++i) {
-      chooser->plan();
+      chooser();
       request.grow();
     }
-    return chooser->plan();
+    return chooser();
   }
   double value(const LayerSet& layers, const RequestView& request) {
     AgreementProbe probe(*executor_);
@@ -98,12 +98,12 @@ TEST_F(IntervalSelectors, KnapSpecStopsWhenItsDraftsFail) {
   const auto selector = make_knapspec({.when = kNoLimit}, {*executor_, costs_});
   plan_after(*selector, text, 8);
   const auto chooser = selector->begin(text);
-  const int at_first = chooser->plan().value().max_tokens;
-  for (int i = 0; i < 10; ++i) chooser->observe({.n_tested = 2, .n_agreed = 1});
-  const auto later = chooser->plan();
+  const int at_first = chooser().value().max_tokens;
+  for (int i = 0; i < 10; ++i) selector->observe({.n_tested = 2, .n_agreed = 1});
+  const auto later = chooser();
   EXPECT_LT(later ? later->max_tokens : 0, at_first);
-  for (int i = 0; i < 100; ++i) chooser->observe({.n_tested = 1, .n_agreed = 0});
-  EXPECT_FALSE(chooser->plan());
+  for (int i = 0; i < 100; ++i) selector->observe({.n_tested = 1, .n_agreed = 0});
+  EXPECT_FALSE(chooser());
 }
 
 TEST_F(IntervalSelectors, KnapSpecAsPublishedLeavesLengthsToTheThreshold) {
@@ -112,8 +112,8 @@ TEST_F(IntervalSelectors, KnapSpecAsPublishedLeavesLengthsToTheThreshold) {
   const auto selector = make_knapspec(published, {*executor_, costs_});
   plan_after(*selector, text, 8);
   const auto chooser = selector->begin(text);
-  for (int i = 0; i < 100; ++i) chooser->observe({.n_tested = 1, .n_agreed = 0});
-  const auto plan = chooser->plan();
+  for (int i = 0; i < 100; ++i) selector->observe({.n_tested = 1, .n_agreed = 0});
+  const auto plan = chooser();
   ASSERT_TRUE(plan.has_value());
   EXPECT_EQ(plan->max_tokens, DraftPlan{.layers = plan->layers}.max_tokens);
   EXPECT_FALSE(plan->layers.is_full());
@@ -132,13 +132,13 @@ TEST_F(IntervalSelectors, KnapSpecGoesOnWithWhatItChoseBefore) {
   plan_after(*first, text, 8);
   const auto later = make_knapspec({.when = {.interval = 64, .share = 0.0}}, {*executor_, costs_});
   later->restore(first->learnt().value());
-  const auto plan = later->begin(text)->plan();
+  const auto plan = later->begin(text)();
   ASSERT_TRUE(plan);
   EXPECT_EQ(plan->layers, first->learnt());
   // A file of another model is no use.
   const auto other = make_knapspec({.when = {.interval = 64, .share = 0.0}}, {*executor_, costs_});
   other->restore(LayerSet::none(3));
-  EXPECT_FALSE(other->begin(text)->plan());
+  EXPECT_FALSE(other->begin(text)());
 }
 
 TEST_F(IntervalSelectors, AttentionWeighsMoreBehindLongTexts) {
@@ -183,13 +183,13 @@ TEST_F(IntervalSelectors, DelLooksAtEveryTokenOnceIfItIsToldTo) {
   const auto chooser = selector->begin(request);
   for (int i = 0; i < 20; ++i) {
     const int64_t before = executor_->n_passes();
-    chooser->plan();
+    chooser();
     EXPECT_EQ(executor_->n_passes() > before, i >= 6) << i;
     request.grow();
   }
-  chooser->plan();
+  chooser();
   const int64_t before = executor_->n_passes();
-  chooser->plan();
+  chooser();
   EXPECT_EQ(executor_->n_passes(), before) << "there is nothing new";
 }
 

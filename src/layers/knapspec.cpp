@@ -59,6 +59,9 @@ class KnapSpecSelector final : public IntervalSelector {
         probe_(resources.executor),
         idle_blocks_(resources.executor, resources.costs) {}
 
+  void observe(const ChainOutcome& outcome) override {
+    if (chosen_) chosen_->observe(outcome);
+  }
   std::optional<LayerSet> learnt() const override {
     if (chosen_) return chosen_->layers;
     if (!idle_blocks_.is_done()) return std::nullopt;
@@ -113,9 +116,6 @@ class KnapSpecSelector final : public IntervalSelector {
     if (options_.adapt) plan.max_tokens = best(*chosen_, n_context, {.margin = kMargin}).n_tokens;
     const bool pays = options_.adapt ? plan.max_tokens > 0 : !plan.layers.is_full();
     return pays ? std::optional(plan) : std::nullopt;
-  }
-  void observe(const ChainOutcome& outcome) override {
-    if (chosen_) chosen_->observe(outcome);
   }
   // The programme, then what is compared.
   double look_seconds(int n_context) const override {

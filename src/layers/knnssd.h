@@ -33,15 +33,13 @@ class KnnSelector final : public LayerSelector {
   // Reads the file, which is for this model. Throws Error.
   KnnSelector(const KnnOptions& options, const Model& model);
 
-  std::unique_ptr<RequestLayers> begin(const RequestView& request) override;
+  NextPlan begin(const RequestView& request) override;
   bool wants_prompt_state() const override { return true; }
 
   // The layers for a prompt with this state; nullopt: better not to draft.
   std::optional<LayerSet> layers_for(const PromptState& prompt) const;
 
  private:
-  class Chooser;
-
   DomainFile domains_;
   std::string fallback_;
 };

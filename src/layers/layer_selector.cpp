@@ -5,26 +5,12 @@
 
 namespace forerun {
 
-class FixedLayers::OfRequest final : public RequestLayers {
- public:
-  explicit OfRequest(FixedLayers& fixed) : fixed_(fixed) {}
-
-  std::optional<DraftPlan> plan() override {
-    if (!fixed_.layers_) return std::nullopt;
-    DraftPlan plan{.layers = *fixed_.layers_};
-    if (fixed_.threshold_) plan.threshold = fixed_.threshold_->value();
-    return plan;
-  }
-  void observe(const ChainOutcome& outcome) override {
-    if (fixed_.threshold_) fixed_.threshold_->observe(outcome);
-  }
-
- private:
-  FixedLayers& fixed_;
-};
-
-std::unique_ptr<RequestLayers> FixedLayers::begin(const RequestView& /*request*/) {
-  return std::make_unique<OfRequest>(*this);
+NextPlan FixedLayers::begin(const RequestView& /*request*/) {
+  return [this]() -> std::optional<DraftPlan> {
+    if (!layers_) return std::nullopt;
+    return DraftPlan{.layers = *layers_,
+                     .threshold = threshold_ ? std::optional(threshold_->value()) : std::nullopt};
+  };
 }
 
 LayerSet uniform_layers(int n_layers, double skipped_share) {

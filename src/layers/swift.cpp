@@ -89,31 +89,6 @@ void SwiftOptions::describe(OptionVisitor& visitor) {
   visitor.visit({"state", "File that keeps what was learnt, for later runs"}, state, {});
 }
 
-class SwiftSelector::Chooser final : public RequestLayers {
- public:
-  Chooser(SwiftSelector& selector, const RequestView& request)
-      : selector_(selector), tokens_{.request = &request} {}
-
-  std::optional<DraftPlan> plan() override {
-    const size_t n_text = tokens_.request->text().size();
-    selector_.time_.begin_step(/*is_first=*/tokens_.end == 0,
-                               selector_.resources_.costs.pass(1, static_cast<int>(n_text)));
-    const bool is_stale = !selector_.has_window(tokens_) || n_text > tokens_.end + kSameWindow;
-    if (selector_.options_.is_published() || is_stale) {
-      tokens_ = {.request = tokens_.request, .end = n_text};
-    }
-    selector_.try_candidate(tokens_);
-    const auto layers = selector_.best();
-    return layers ? std::optional(DraftPlan{.layers = *layers}) : std::nullopt;
-  }
-  void observe(const ChainOutcome& outcome) override { selector_.observe(outcome); }
-  void finish() override { selector_.keep_state(); }
-
- private:
-  SwiftSelector& selector_;
-  Tokens tokens_;
-};
-
 SwiftSelector::SwiftSelector(const SwiftOptions& options, const SelectorResources& resources)
     : options_(options),
       resources_(resources),
@@ -125,14 +100,24 @@ SwiftSelector::SwiftSelector(const SwiftOptions& options, const SelectorResource
       has_begun_(options.is_published() || search_.n_scores() > 0) {}
 
 SwiftSelector::~SwiftSelector() {
-  keep_state();
+  finish();
 }
 
-std::unique_ptr<RequestLayers> SwiftSelector::begin(const RequestView& request) {
-  return std::make_unique<Chooser>(*this, request);
+NextPlan SwiftSelector::begin(const RequestView& request) {
+  return [this, tokens = Tokens{.request = &request}]() mutable { return next_plan(tokens); };
 }
 
-void SwiftSelector::keep_state() {
+std::optional<DraftPlan> SwiftSelector::next_plan(Tokens& tokens) {
+  const size_t n_text = tokens.request->text().size();
+  time_.begin_step(/*is_first=*/tokens.end == 0, resources_.costs.pass(1, static_cast<int>(n_text)));
+  const bool is_stale = !has_window(tokens) || n_text > tokens.end + kSameWindow;
+  if (options_.is_published() || is_stale) tokens = {.request = tokens.request, .end = n_text};
+  try_candidate(tokens);
+  const auto layers = best();
+  return layers ? std::optional(DraftPlan{.layers = *layers}) : std::nullopt;
+}
+
+void SwiftSelector::finish() {
   if (options_.state.empty() || search_.n_scores() == n_kept_) return;
   const Json json{{kState.version_field, kState.version},
                   {"model", fingerprint_text(model().fingerprint())},

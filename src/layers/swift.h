@@ -60,7 +60,10 @@ class SwiftSelector final : public LayerSelector {
   SwiftSelector(const SwiftOptions& options, const SelectorResources& resources);
   ~SwiftSelector() override;
 
-  std::unique_ptr<RequestLayers> begin(const RequestView& request) override;
+  NextPlan begin(const RequestView& request) override;
+  void observe(const ChainOutcome& outcome) override;
+  // Writes the state's file, if there is to be one and it would be another. Never throws Error.
+  void finish() override;
 
   // The best set so far; nullopt: not to draft. As published, the even one before any was tried.
   std::optional<LayerSet> best() const;
@@ -68,8 +71,6 @@ class SwiftSelector final : public LayerSelector {
   const SubsetSearch& search() const { return search_; }
 
  private:
-  class Chooser;
-
   // Tokens of a request that candidates are tried on.
   struct Tokens {
     const RequestView* request;
@@ -77,6 +78,7 @@ class SwiftSelector final : public LayerSelector {
     // The model's own, where these are the prompt's; nullopt: it was not asked for them.
     std::optional<std::vector<TokenId>> model_tokens = std::nullopt;
   };
+  std::optional<DraftPlan> next_plan(Tokens& tokens);
   bool has_window(const Tokens& tokens) const;
   // Tries a candidate, if there are enough tokens and there is time for it.
   void try_candidate(Tokens& tokens);
@@ -85,9 +87,6 @@ class SwiftSelector final : public LayerSelector {
   std::optional<double> score(Tokens& tokens, const LayerSet& layers);
   void begin_search(Tokens& tokens);
   bool has_time(const RequestView& request);
-  void observe(const ChainOutcome& outcome);
-  // Writes the state's file, if there is to be one and it would be another. Never throws Error.
-  void keep_state();
   const Model& model() const { return resources_.executor.model(); }
 
   SwiftOptions options_;
