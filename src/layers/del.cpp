@@ -54,17 +54,16 @@ void DelOptions::describe(OptionVisitor& visitor) {
 
 void ExitCounts::add(int n_run, bool is_hit, double confidence) {
   CHECK(n_run > 0 && static_cast<size_t>(n_run) <= exits_.size());
-  Exit& exit = exits_[static_cast<size_t>(n_run - 1)];
-  Counts& counts = is_hit ? exit.hits : exit.misses;
+  Counts& counts = exits_[static_cast<size_t>(n_run - 1)][is_hit ? 1 : 0];
   counts.n += 1;
   counts.confidence += confidence;
 }
 
 void ExitCounts::fade() {
-  for (Exit& exit : exits_) {
-    for (Counts* counts : {&exit.hits, &exit.misses}) {
-      counts->n *= decay_;
-      counts->confidence *= decay_;
+  for (auto& exit : exits_) {
+    for (Counts& counts : exit) {
+      counts.n *= decay_;
+      counts.confidence *= decay_;
     }
   }
 }
@@ -74,7 +73,7 @@ std::optional<DraftPlan> ExitCounts::best() const {
   const auto n_layers = static_cast<int>(exits_.size() + 1);
   double best_rate = 1.0 / n_layers;
   for (int n_run = 1; n_run < n_layers; ++n_run) {
-    const auto& [hits, misses] = exits_[static_cast<size_t>(n_run - 1)];
+    const auto& [misses, hits] = exits_[static_cast<size_t>(n_run - 1)];
     if (hits.n + misses.n == 0) continue;
     const double chance = hits.n / (hits.n + misses.n);
     // Where hits or misses are yet to come, it never stops: no token is below this.

@@ -14,6 +14,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -47,12 +48,9 @@ class ExitCounts {
     double n = 0;
     double confidence = 0;  // sum
   };
-  struct Exit {
-    Counts hits;
-    Counts misses;
-  };
   double decay_;
-  std::vector<Exit> exits_;  // [0]: behind the first layer
+  // Of misses, of hits; [0]: behind the first layer.
+  std::vector<std::array<Counts, 2>> exits_;
 };
 
 std::unique_ptr<LayerSelector> make_del(const DelOptions& options, const SelectorResources& resources);

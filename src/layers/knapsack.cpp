@@ -19,7 +19,7 @@ double trade(const KnapsackChoice& choice, double price) {
 }
 
 struct Branch : KnapsackChoice {
-  std::vector<float> states;
+  std::span<const float> states = {};
   bool is_kept = true;
 };
 
@@ -34,40 +34,51 @@ class Solver {
     const int n_together = options_.whole_layers ? 2 : 1;
     const int end_of_free = options_.whole_layers ? 2 * n_layers_ : 2 * (n_layers_ - 1);
     if (first >= end_of_free) return {full};
-    live_.push_back({full, copy(states_.full(first))});
+    live_.push_back({full, states_.full(first)});
     for (int block = first; block < 2 * n_layers_; block += n_together) {
       pass(block, n_together, block < end_of_free);
     }
-    gather_states();
-    const std::vector<double> agreement = states_.agreement(ran_);
+    const std::vector<double> agreement = states_.agreement(live_states());
     for (size_t i = 0; i < live_.size(); ++i) live_[i].agreement = agreement[i];
     return {live_.begin(), live_.end()};
   }
 
  private:
-  static std::vector<float> copy(std::span<const float> from) { return {from.begin(), from.end()}; }
+  std::vector<float> live_states() const {
+    std::vector<float> states;
+    for (const Branch& branch : live_) {
+      states.insert(states.end(), branch.states.begin(), branch.states.end());
+    }
+    return states;
+  }
 
   // From before `block` to behind it and those that go with it.
   void pass(int block, int n_together, bool may_skip) {
-    run_branches(block, n_together);
+    before_ = live_states();
+    behind_ = before_;
+    // The full model's states behind the blocks are known; those of the others are computed.
+    const auto reference = states_.full(block + n_together);
+    std::ranges::copy(reference, behind_.begin());
+    for (int i = 0; i < n_together; ++i) {
+      states_.run(BlockId{block + i}, std::span(behind_).subspan(reference.size()));
+    }
     const int weight = block % 2 == 0 ? options_.attention_weight : options_.mlp_weight;
     const int total = n_layers_ * (options_.attention_weight + options_.mlp_weight);
-    const auto reference = states_.full(block + n_together);
     std::vector<Branch> next;
-    const auto add = [&](Branch branch) {
-      if (branch.skipped_weight > 0) {
-        branch.cosine = mean_cosine(branch.states, reference, states_.n_embd());
-      }
-      if (branch.cosine >= options_.min_cosine) next.push_back(std::move(branch));
+    const auto add = [&](Branch branch, std::span<const float> states) {
+      branch.states = states;
+      if (branch.skipped_weight > 0) branch.cosine = mean_cosine(states, reference, states_.n_embd());
+      if (branch.cosine >= options_.min_cosine) next.push_back(branch);
     };
     for (size_t i = 0; i < live_.size(); ++i) {
-      Branch& branch = live_[i];
-      add({branch, copy(std::span(ran_).subspan(i * states_.branch_size(), states_.branch_size()))});
+      const size_t at = i * reference.size();
+      Branch branch = live_[i];
+      add(branch, std::span(behind_).subspan(at, reference.size()));
       branch.skipped_weight += weight;
       if (!may_skip || branch.skipped_weight > options_.max_weight) continue;
       branch.skipped_share = static_cast<double>(branch.skipped_weight) / total;
       for (int b = block; b < block + n_together; ++b) branch.layers.set(BlockId{b}, false);
-      add(std::move(branch));
+      add(branch, std::span(before_).subspan(at, reference.size()));
     }
     // Of each weight the likest; of equals the one that runs, and in CLaSp's programme the other.
     std::ranges::sort(next, {}, [&](const Branch& branch) {
@@ -78,23 +89,6 @@ class Solver {
     next.erase(worse.begin(), worse.end());
     live_ = std::move(next);
     thin_out();
-  }
-
-  void gather_states() {
-    ran_.clear();
-    for (const Branch& branch : live_)
-      ran_.insert(ran_.end(), branch.states.begin(), branch.states.end());
-  }
-
-  // The full model's states behind the blocks are known; those of the others are computed.
-  void run_branches(int block, int n_together) {
-    gather_states();
-    const size_t n_known = states_.branch_size();
-    std::ranges::copy(states_.full(block + n_together), ran_.begin());
-    if (ran_.size() == n_known) return;
-    for (int i = 0; i < n_together; ++i) {
-      states_.run(BlockId{block + i}, std::span(ran_).subspan(n_known));
-    }
   }
 
   // Keeps the full model, and the best trades at each price, which choose in turn.
@@ -120,8 +114,8 @@ class Solver {
   BlockStates& states_;
   const KnapsackOptions& options_;
   int n_layers_;
-  std::vector<Branch> live_;  // by rising weight; the first is the full model
-  std::vector<float> ran_;
+  std::vector<Branch> live_;            // by rising weight; the first is the full model
+  std::vector<float> before_, behind_;  // the last blocks: there the states of branches lie
 };
 
 }  // namespace
