@@ -89,10 +89,7 @@ class DiscoStopping final : public StoppingRule {
  public:
   explicit DiscoStopping(DiscoClassifier classifier) : classifier_(std::move(classifier)) {}
 
-  std::unique_ptr<RequestStoppingRule> begin() override {
-    return std::make_unique<SharedRule<DiscoStopping>>(*this);
-  }
-  bool goes_on(const DraftedToken& token) {
+  bool goes_on(const DraftedToken& token) override {
     return token.depth < classifier_.rule.max_tokens &&
            classifier_.network.chance(view_.features(token)) >= classifier_.rule.threshold;
   }

@@ -32,6 +32,13 @@ void AdaptiveThreshold::observe(const ChainOutcome& outcome) {
   value_ = std::clamp(kKeptThreshold * value_ + (1 - kKeptThreshold) * wanted, 0.0, 1.0);
 }
 
+void RocThreshold::observe(const ChainOutcome& outcome) {
+  for (int i = 0; i < outcome.n_tested; ++i) {
+    observe(outcome.probabilities[static_cast<size_t>(i)], i < outcome.n_agreed);
+  }
+  update();
+}
+
 void RocThreshold::observe(double probability, bool agreed) {
   if (seen_.size() == kKept) seen_.erase(seen_.begin());
   seen_.push_back({.probability = probability, .agreed = agreed});

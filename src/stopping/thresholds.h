@@ -11,13 +11,13 @@ namespace forerun {
 // Draft & Verify's threshold (Zhang et al., ACL 2024): up while fewer than nine in ten drafted
 // tokens are taken, down while more are and drafts could be longer. As published, but that it
 // stays between 0 and 1. It moves by 0.001 a draft.
-class AdaptiveThreshold {
+class AdaptiveThreshold final : public StoppingRule {
  public:
   explicit AdaptiveThreshold(double first) : value_(first) {}
 
   double value() const { return value_; }
-  bool goes_on(const DraftedToken& token) const { return token.probability >= value_; }
-  void observe(const ChainOutcome& outcome);
+  bool goes_on(const DraftedToken& token) override { return token.probability >= value_; }
+  void observe(const ChainOutcome& outcome) override;
 
  private:
   double value_;
@@ -27,11 +27,13 @@ class AdaptiveThreshold {
 // The threshold that Hugging Face's assisted generation finds for itself: the one which, on the
 // tokens so far, is cheapest if a token that should have been drafted costs three times one that
 // should not have. Of the latest `kKept` tokens here, of all of a call's there.
-class RocThreshold {
+class RocThreshold final : public StoppingRule {
  public:
   explicit RocThreshold(double first) : value_(first) {}
 
   double value() const { return value_; }
+  bool goes_on(const DraftedToken& token) override { return token.probability >= value_; }
+  void observe(const ChainOutcome& outcome) override;
   // A token of this probability was taken or not.
   void observe(double probability, bool agreed);
   // Finds the threshold anew, if it has seen enough.
