@@ -22,9 +22,9 @@ bool AgreementProbe::add_rows(const AgreementWindow& window) {
   return true;
 }
 
-template <typename Take>
-bool AgreementProbe::for_each_token(std::span<const AgreementWindow> windows, Take take) {
+std::optional<std::vector<TokenId>> AgreementProbe::say(std::span<const AgreementWindow> windows) {
   const auto max_rows = static_cast<size_t>(executor_.max_rows());
+  std::vector<TokenId> said;
   while (!windows.empty()) {
     pass_.rows.clear();
     std::vector<ScratchGuard> guards;
@@ -33,46 +33,44 @@ bool AgreementProbe::for_each_token(std::span<const AgreementWindow> windows, Ta
       CHECK(window.n <= max_rows && (window.expected.empty() || window.expected.size() == window.n));
       if (pass_.rows.size() + window.n > max_rows) break;
       guards.emplace_back(executor_.cells(), window.request->sequence());
-      if (!add_rows(window)) return false;
+      if (!add_rows(window)) return std::nullopt;
     }
     const PassResult& result = executor_.forward(pass_);
     size_t row = 0;
     for (const AgreementWindow& window : windows.first(guards.size())) {
       const RequestView& request = *window.request;
-      for (size_t i = 0; i < window.n; ++i, ++row) {
+      for (size_t i = window.end - window.n; i < window.end; ++i, ++row) {
         // Penalties as they are now; what they were then hardly matters here.
-        const Position position{static_cast<int32_t>(window.end - window.n + i)};
-        take(window, i, request.sampler().sample(result.view(row), request.state(), position, scratch_));
+        const Position position{static_cast<int32_t>(i)};
+        said.push_back(request.sampler().sample(result.view(row), request.state(), position, scratch_));
       }
     }
     windows = windows.subspan(guards.size());
   }
-  return true;
+  return said;
 }
 
 std::vector<TokenId> AgreementProbe::model_tokens(const AgreementWindow& window) {
-  std::vector<TokenId> said;
-  if (window.end - window.n >= window.request->n_prompt()) return said;
+  if (window.end - window.n >= window.request->n_prompt()) return {};
   pass_.layers.reset();
-  for_each_token({&window, 1},
-                 [&](const AgreementWindow&, size_t, TokenId token) { said.push_back(token); });
-  return said;
+  return say({&window, 1}).value_or(std::vector<TokenId>());
 }
 
 std::optional<double> AgreementProbe::measure(const LayerSet& layers,
                                               std::span<const AgreementWindow> windows) {
-  size_t n_agreed = 0;
-  size_t n_all = 0;
   pass_.layers = layers;
-  const auto compare = [&](const AgreementWindow& window, size_t i, TokenId token) {
-    const TokenId expected =
-        window.expected.empty() ? window.request->text()[window.end - window.n + i] : window.expected[i];
-    n_agreed += token == expected ? 1 : 0;
-    ++n_all;
-  };
-  if (!for_each_token(windows, compare)) return std::nullopt;
-  CHECK(n_all > 0);
-  return static_cast<double>(n_agreed) / static_cast<double>(n_all);
+  const auto said = say(windows);
+  if (!said) return std::nullopt;
+  CHECK(!said->empty());
+  size_t n_agreed = 0;
+  auto token = said->begin();
+  for (const AgreementWindow& window : windows) {
+    const auto text = window.request->text().subspan(window.end - window.n, window.n);
+    for (const TokenId expected : window.expected.empty() ? text : window.expected) {
+      n_agreed += *token++ == expected ? 1 : 0;
+    }
+  }
+  return static_cast<double>(n_agreed) / static_cast<double>(said->size());
 }
 
 }  // namespace forerun

@@ -41,10 +41,9 @@ class AgreementProbe {
  private:
   // Adds the tokens before those that are compared. false: no room in the cache.
   bool add_rows(const AgreementWindow& window);
-  // Calls take(window, i, token) with what the model says at place i of each window, with the pass's
-  // layers. false: no room in the cache.
-  template <typename Take>
-  bool for_each_token(std::span<const AgreementWindow> windows, Take take);
+  // What the model says at all places of the windows, with the pass's layers. nullopt: no room in the
+  // cache.
+  std::optional<std::vector<TokenId>> say(std::span<const AgreementWindow> windows);
 
   Executor& executor_;
   Pass pass_;

@@ -34,10 +34,6 @@ class RocThreshold final : public StoppingRule {
   double value() const { return value_; }
   bool goes_on(const DraftedToken& token) override { return token.probability >= value_; }
   void observe(const ChainOutcome& outcome) override;
-  // A token of this probability was taken or not.
-  void observe(double probability, bool agreed);
-  // Finds the threshold anew, if it has seen enough.
-  void update();
 
  private:
   static constexpr size_t kKept = 512;
@@ -47,7 +43,6 @@ class RocThreshold final : public StoppingRule {
   };
   double value_;
   std::vector<Seen> seen_;  // the latest is the last
-  std::vector<Seen> sorted_;
 };
 
 }  // namespace forerun

@@ -111,6 +111,14 @@ TEST(AdaptiveConfidence, StopsBelowItsThreshold) {
   EXPECT_EQ(length(*rule, {0.6, 0.505, 0.4}), 2);
 }
 
+// A token of this probability was taken or not.
+void see(RocThreshold& threshold, double probability, bool agreed) {
+  threshold.observe({.n_tested = 1,
+                     .n_agreed = agreed ? 1 : 0,
+                     .n_drafted = 1,
+                     .probabilities = std::span(&probability, 1)});
+}
+
 // By its definition: of all thresholds, the one with the least cost.
 TEST(RocThreshold, IsTheCheapestSoFar) {
   std::mt19937 random(3);
@@ -120,9 +128,8 @@ TEST(RocThreshold, IsTheCheapestSoFar) {
   for (int i = 0; i < 300; ++i) {
     const double p = std::round(100 * uniform(random)) / 100;
     const bool agreed = uniform(random) < p;
-    threshold.observe(p, agreed);
+    see(threshold, p, agreed);
     seen.emplace_back(p, agreed);
-    threshold.update();
     double n_good = 0, n_bad = 0;
     for (const auto& [q, good] : seen) (good ? n_good : n_bad) += 1;
     if (seen.size() <= 5 || n_good == 0 || n_bad == 0) {
@@ -143,11 +150,9 @@ TEST(RocThreshold, IsTheCheapestSoFar) {
 
 TEST(RocThreshold, FollowsWhenDraftsChange) {
   RocThreshold threshold(0.4);
-  for (int i = 0; i < 600; ++i) threshold.observe(0.2 + 0.2 * (i % 2), i % 2 == 1);
-  threshold.update();
+  for (int i = 0; i < 600; ++i) see(threshold, 0.2 + 0.2 * (i % 2), i % 2 == 1);
   EXPECT_NEAR(threshold.value(), 0.4, 1e-9);
-  for (int i = 0; i < 600; ++i) threshold.observe(0.7 + 0.2 * (i % 2), i % 2 == 1);
-  threshold.update();
+  for (int i = 0; i < 600; ++i) see(threshold, 0.7 + 0.2 * (i % 2), i % 2 == 1);
   EXPECT_NEAR(threshold.value(), 0.9, 1e-9) << "old tokens are forgotten";
 }
 
