@@ -35,16 +35,11 @@ std::vector<double> BlockStates::agreement(std::span<const float> states) {
 }
 
 TextBlockStates::TextBlockStates(Executor& executor, const RequestView& request, size_t end, size_t n)
-    : executor_(executor),
-      request_(request),
-      n_layers_(executor.model().config().n_layers),
-      n_tokens_(n),
-      n_embd_(static_cast<size_t>(executor.model().config().n_embd)),
-      first_(end - 1 - n) {
+    : executor_(executor), request_(request), n_tokens_(n), first_(end - 1 - n) {
   CHECK(n > 0 && n < end && end <= request.text().size());
   CHECK(n <= static_cast<size_t>(executor.max_rows()));
   const ScratchGuard guard(executor_.cells(), request_.sequence());
-  pass_.hidden_at.resize(static_cast<size_t>(2 * n_layers_ + 1));
+  pass_.hidden_at.resize(static_cast<size_t>(2 * n_layers() + 1));
   std::iota(pass_.hidden_at.begin(), pass_.hidden_at.end(), 0);
   fill_rows(1);
   const PassResult& result = executor_.forward(pass_);
@@ -58,7 +53,7 @@ TextBlockStates::TextBlockStates(Executor& executor, const RequestView& request,
 }
 
 std::span<const float> TextBlockStates::full(int boundary) const {
-  CHECK(boundary >= 0 && boundary <= 2 * n_layers_);
+  CHECK(boundary >= 0 && boundary <= 2 * n_layers());
   return std::span(full_).subspan(static_cast<size_t>(boundary) * branch_size(), branch_size());
 }
 
@@ -92,24 +87,24 @@ void TextBlockStates::run_from(int boundary, std::span<const float> states, Take
     const size_t n = fill_rows((states.size() - first) / branch_size());
     pass_.states = states.subspan(first, n * branch_size());
     const PassResult& result = executor_.forward(pass_);
-    for (size_t row = 0; row < pass_.rows.size(); ++row) take(result, row, first / n_embd_ + row);
+    for (size_t row = 0; row < pass_.rows.size(); ++row) take(result, row, first / n_embd() + row);
   }
 }
 
 void TextBlockStates::run(BlockId block, std::span<float> states) {
-  pass_.layers = LayerSet::none(n_layers_);
+  pass_.layers = LayerSet::none(n_layers());
   pass_.layers->set(block, true);
   pass_.hidden_at.assign(1, to_int(block) + 1);
   run_from(to_int(block), states, [&](const PassResult& result, size_t row, size_t i) {
-    std::ranges::copy(result.hidden(0, row), &states[i * n_embd_]);
+    std::ranges::copy(result.hidden(0, row), &states[i * n_embd()]);
   });
 }
 
 std::vector<BlockStates::Said> TextBlockStates::say(std::span<const float> states) {
   std::vector<Said> said;
-  pass_.layers = LayerSet::none(n_layers_);
+  pass_.layers = LayerSet::none(n_layers());
   pass_.hidden_at.clear();
-  run_from(2 * n_layers_, states, [&](const PassResult& result, size_t row, size_t i) {
+  run_from(2 * n_layers(), states, [&](const PassResult& result, size_t row, size_t i) {
     const size_t next = first_ + i % n_tokens_ + 1;
     const auto logits = result.logits(row);
     const TokenId token = request_.sampler().sample(logits, request_.state(),

@@ -61,9 +61,9 @@ class TextBlockStates final : public BlockStates {
   // the cache has no room for one branch.
   TextBlockStates(Executor& executor, const RequestView& request, size_t end, size_t n);
 
-  int n_layers() const override { return n_layers_; }
+  int n_layers() const override { return executor_.model().config().n_layers; }
   size_t n_tokens() const override { return n_tokens_; }
-  size_t n_embd() const override { return n_embd_; }
+  size_t n_embd() const override { return static_cast<size_t>(executor_.model().config().n_embd); }
   std::span<const float> full(int boundary) const override;
   void run(BlockId block, std::span<float> states) override;
   std::vector<Said> say(std::span<const float> states) override;
@@ -78,9 +78,7 @@ class TextBlockStates final : public BlockStates {
 
   Executor& executor_;
   const RequestView& request_;
-  int n_layers_;
   size_t n_tokens_;
-  size_t n_embd_;
   size_t first_;             // place of the first token in the text
   std::vector<float> full_;  // boundaries x tokens x n_embd
   Pass pass_;

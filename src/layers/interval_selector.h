@@ -2,7 +2,6 @@
 // look again: when, and how much time that may take, is theirs in common.
 #pragma once
 
-#include <memory>
 #include <optional>
 
 #include "core/option_visitor.h"

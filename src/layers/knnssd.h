@@ -12,7 +12,6 @@
 // than itself.
 #pragma once
 
-#include <memory>
 #include <string>
 
 #include "core/option_visitor.h"

@@ -11,6 +11,7 @@
 #include "core/replace_file.h"
 #include "cost/draft_value.h"
 #include "layers/block_search.h"
+#include "layers/knapspec.h"
 #include "layers/layer_file.h"
 
 namespace forerun {

@@ -24,7 +24,6 @@
 // learnt may be kept in a file, which a later engine with the same model goes on from.
 #pragma once
 
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -32,7 +31,6 @@
 #include "core/option_visitor.h"
 #include "layers/agreement.h"
 #include "layers/idle_blocks.h"
-#include "layers/knapspec.h"
 #include "layers/layer_selector.h"
 #include "optimise/subset_search.h"
 
