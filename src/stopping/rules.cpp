@@ -55,16 +55,6 @@ class HeuristicLength final : public StoppingRule {
   int n_tokens_;
 };
 
-// Stops behind a token that is less probable.
-class ConfidenceThreshold final : public StoppingRule {
- public:
-  explicit ConfidenceThreshold(double least) : least_(least) {}
-  bool goes_on(const DraftedToken& token) override { return token.probability >= least_; }
-
- private:
-  double least_;
-};
-
 // DISCO's rival: stops where the perplexity of the draft so far, the inverse of the mean
 // probability of its tokens on a logarithmic scale, is above a threshold.
 class PerplexityThreshold final : public StoppingRule {
