@@ -26,28 +26,12 @@ struct AgreementWindow {
 // An answer's tokens are what the full model puts there. A prompt's are not, and with them all
 // sets look bad: compare with the model's own words then.
 //
-// Leaves the sequences as they are. Throws Error when the device fails.
-class AgreementProbe {
- public:
-  explicit AgreementProbe(Executor& executor) : executor_(executor) {}
-
-  // Of all windows together, of which each has no more tokens than a pass has rows. nullopt: no
-  // room in the cache.
-  std::optional<double> measure(const LayerSet& layers, std::span<const AgreementWindow> windows);
-  // What the full model puts at a window's places, if some of them are the prompt's, which costs
-  // a pass; nothing if none are, or if there is no room in the cache.
-  std::vector<TokenId> model_tokens(const AgreementWindow& window);
-
- private:
-  // Adds the tokens before those that are compared. false: no room in the cache.
-  bool add_rows(const AgreementWindow& window);
-  // What the model says at all places of the windows, with the pass's layers. nullopt: no room in the
-  // cache.
-  std::optional<std::vector<TokenId>> say(std::span<const AgreementWindow> windows);
-
-  Executor& executor_;
-  Pass pass_;
-  SamplerScratch scratch_;
-};
+// Of all windows together, of which each has no more tokens than a pass has rows. Leaves the sequences
+// as they are. nullopt: no room in the cache. Throws Error when the device fails.
+std::optional<double> measured_agreement(Executor& executor, const LayerSet& layers,
+                                         std::span<const AgreementWindow> windows);
+// What the full model puts at a window's places, if some of them are the prompt's, which costs
+// a pass; nothing if none are, or if there is no room in the cache.
+std::vector<TokenId> model_tokens(Executor& executor, const AgreementWindow& window);
 
 }  // namespace forerun

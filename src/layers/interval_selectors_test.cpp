@@ -48,9 +48,8 @@ class IntervalSelectors : public test::PlantedTest {
     return chooser();
   }
   double value(const LayerSet& layers, const RequestView& request) {
-    AgreementProbe probe(*executor_);
     const AgreementWindow window{.request = &request, .end = request.text().size(), .n = 100};
-    const double agreement = probe.measure(layers, {&window, 1}).value();
+    const double agreement = measured_agreement(*executor_, layers, {&window, 1}).value();
     return best_draft(costs_, agreement, costs_.pass_with(layers, 0), 0).tokens_per_second;
   }
 };

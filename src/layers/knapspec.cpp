@@ -56,7 +56,6 @@ class KnapSpecSelector final : public IntervalSelector {
   KnapSpecSelector(const KnapSpecOptions& options, const SelectorResources& resources)
       : IntervalSelector(options.when, resources),
         options_(options),
-        probe_(resources.executor),
         idle_blocks_(resources.executor, resources.costs) {}
 
   void observe(const ChainOutcome& outcome) override {
@@ -94,16 +93,17 @@ class KnapSpecSelector final : public IntervalSelector {
     AgreementWindow all{.request = &request,
                         .end = n_text,
                         .n = std::min(static_cast<size_t>(options_.check), n_text - 1)};
-    std::vector<TokenId> model_tokens;
+    std::vector<TokenId> words;  // the model's own
     std::vector<AgreementWindow> windows;
     if (all.n > n) {
-      model_tokens = probe_.model_tokens(all);
-      all.expected = model_tokens;
+      words = model_tokens(executor_, all);
+      all.expected = words;
       windows = as_long_as_drafts(all);
     }
     chosen_.reset();
     for (const KnapsackChoice& choice : compared) {
-      const auto agreement = windows.empty() ? std::nullopt : probe_.measure(choice.layers, windows);
+      const auto agreement =
+          windows.empty() ? std::nullopt : measured_agreement(executor_, choice.layers, windows);
       const Chosen candidate(choice.layers, agreement.value_or(choice.agreement), agreement ? all.n : n);
       if (!chosen_ || value(candidate) > value(*chosen_)) chosen_ = candidate;
     }
@@ -133,7 +133,6 @@ class KnapSpecSelector final : public IntervalSelector {
   }
 
   KnapSpecOptions options_;
-  AgreementProbe probe_;
   IdleBlockCheck idle_blocks_;
   std::optional<Chosen> chosen_;  // nullopt: nothing yet
 };

@@ -10,6 +10,7 @@
 #include "core/error.h"
 #include "core/replace_file.h"
 #include "cost/draft_value.h"
+#include "layers/agreement.h"
 #include "layers/block_search.h"
 #include "layers/knapspec.h"
 #include "layers/layer_file.h"
@@ -94,7 +95,6 @@ SwiftSelector::SwiftSelector(const SwiftOptions& options, const SelectorResource
     : options_(options),
       resources_(resources),
       time_(options.share),
-      probe_(resources.executor),
       idle_blocks_(resources.executor, resources.costs),
       search_(first_search(options_, model())),
       n_kept_(search_.n_scores()),
@@ -156,9 +156,9 @@ std::optional<LayerSet> SwiftSelector::best() const {
 std::optional<double> SwiftSelector::score(Tokens& tokens, const LayerSet& layers) {
   AgreementWindow window{
       .request = tokens.request, .end = tokens.end, .n = static_cast<size_t>(options_.window)};
-  if (!tokens.model_tokens) tokens.model_tokens = probe_.model_tokens(window);
+  if (!tokens.model_tokens) tokens.model_tokens = model_tokens(resources_.executor, window);
   window.expected = *tokens.model_tokens;
-  const auto agreement = probe_.measure(layers, {&window, 1});
+  const auto agreement = measured_agreement(resources_.executor, layers, {&window, 1});
   if (!agreement || options_.is_published()) return agreement;
   return draft_speedup(resources_.costs, layers,
                        {.agreement = *agreement,

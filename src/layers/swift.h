@@ -29,7 +29,6 @@
 #include <vector>
 
 #include "core/option_visitor.h"
-#include "layers/agreement.h"
 #include "layers/idle_blocks.h"
 #include "layers/layer_selector.h"
 #include "optimise/subset_search.h"
@@ -90,7 +89,6 @@ class SwiftSelector final : public LayerSelector {
   SwiftOptions options_;
   SelectorResources resources_;
   TimeShare time_;
-  AgreementProbe probe_;
   IdleBlockCheck idle_blocks_;
   SubsetSearch search_;
   int n_kept_ = 0;                // scores that the state's file knows

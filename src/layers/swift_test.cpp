@@ -8,6 +8,7 @@
 
 #include "core/error.h"
 #include "cost/draft_value.h"
+#include "layers/agreement.h"
 #include "layers/planted_model.h"
 
 namespace forerun {
@@ -21,7 +22,7 @@ class SwiftTest : public test::PlantedTest {
   std::optional<double> agreement(const RequestView& text, const LayerSet& layers, size_t end,
                                   size_t n) {
     const AgreementWindow window{.request = &text, .end = end, .n = n};
-    return AgreementProbe(*executor_).measure(layers, {&window, 1});
+    return measured_agreement(*executor_, layers, {&window, 1});
   }
   // Calls for layers until the search is over.
   static void search(SwiftSelector& selector, const RequestView& request) {
@@ -106,17 +107,16 @@ TEST_F(SwiftTest, AgreementOnPromptsIsWithTheModelsOwnWords) {
   std::vector<TokenId> prompt;
   for (int i = 0; i < 40; ++i) prompt.push_back(TokenId{(37 * i + 11) % 300});
   const WrittenText text(*executor_, 1.0f, 30, prompt);
-  AgreementProbe probe(*executor_);
   AgreementWindow window{.request = &text, .end = text.text().size(), .n = 60};
-  EXPECT_LT(probe.measure(test::without_planted(), {&window, 1}).value(), 0.7);
-  const std::vector<TokenId> words = probe.model_tokens(window);
+  EXPECT_LT(measured_agreement(*executor_, test::without_planted(), {&window, 1}).value(), 0.7);
+  const std::vector<TokenId> words = model_tokens(*executor_, window);
   ASSERT_EQ(words.size(), 60u);
   EXPECT_TRUE(std::equal(words.end() - 30, words.end(), text.text().end() - 30)) << "an answer is";
   window.expected = words;
-  EXPECT_EQ(probe.measure(test::without_planted(), {&window, 1}), 1.0);
+  EXPECT_EQ(measured_agreement(*executor_, test::without_planted(), {&window, 1}), 1.0);
   EXPECT_EQ(executor_->cells().n_scratch(text.sequence()), 0);
   window.n = 30;
-  EXPECT_TRUE(probe.model_tokens(window).empty()) << "no need to ask";
+  EXPECT_TRUE(model_tokens(*executor_, window).empty()) << "no need to ask";
 }
 
 TEST_F(SwiftTest, AgreementNeedsRoom) {
