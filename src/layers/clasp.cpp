@@ -19,9 +19,8 @@ class ClaspSelector final : public IntervalSelector {
  private:
   bool look(const RequestView& request, const RecentText& /*recent*/) override {
     TextBlockStates states(executor_, request, request.text().size(), 1);
-    const auto choices =
-        solve_knapsack(states, {.max_weight = n_skipped_, .min_cosine = -1, .whole_layers = true});
-    plan_ = DraftPlan{.layers = choices.back().layers};
+    const KnapsackOptions options{.max_weight = n_skipped_, .min_cosine = -1, .whole_layers = true};
+    plan_ = DraftPlan{.layers = solve_knapsack(states, options).back().layers};
     return true;
   }
   double look_seconds(int n_context) const override { return costs_.pass(n_skipped_ + 1, n_context); }

@@ -166,7 +166,6 @@ std::optional<double> SwiftSelector::score(Tokens& tokens, const LayerSet& layer
                         .n_context = static_cast<int>(tokens.request->text().size())});
 }
 
-// With the best of what KnapSpec's programme gives with a few branches over a few tokens.
 void SwiftSelector::begin_search(Tokens& tokens) {
   const Stopwatch watch;
   const auto n_context = static_cast<int>(tokens.request->text().size());

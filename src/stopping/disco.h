@@ -27,11 +27,10 @@
 namespace forerun {
 
 // What the classifier sees of a drafted token: the ten largest probabilities of the draft's
-// distribution, the entropy of all of it, and how far the answer is.
+// distribution, from the largest on (0 where the vocabulary has fewer), the entropy of all of it in
+// nats, and log(1 + n) of the n tokens of the answer before this one.
 constexpr size_t kDiscoProbabilities = 10;
 constexpr size_t kDiscoFeatures = kDiscoProbabilities + 2;
-// Probabilities from the largest on (0 where the vocabulary has fewer), entropy in nats, log(1 + n)
-// of the n tokens of the answer before this one.
 using DiscoFeatures = std::array<float, kDiscoFeatures>;
 
 // Not thread-safe: keeps its memory.
