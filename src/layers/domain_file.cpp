@@ -51,15 +51,6 @@ std::vector<float> parse_anchors(const Json& json, size_t n_embd) {
   return values;
 }
 
-Domain parse_domain(const Json& json, int n_layers, int n_embd) {
-  Domain domain{.name = json.at("name").get<std::string>(),
-                .layers = parse_skipped(json.at("skipped"), n_layers),
-                .found = parse_origin(json.at("found")),
-                .anchors = parse_anchors(json.at("anchors"), static_cast<size_t>(n_embd))};
-  expect(!domain.name.empty());
-  return domain;
-}
-
 }  // namespace
 
 std::string_view to_string(PromptVector kind) {
@@ -121,9 +112,13 @@ DomainFile DomainFile::load(const std::filesystem::path& path, const Model* mode
     expect(file.n_embd > 0 && file.least_cosine >= -1 && file.least_cosine <= 1);
     expect(domains.is_array() && !domains.empty());
     std::set<std::string> names;
-    for (const Json& domain : domains) {
-      file.domains.push_back(parse_domain(domain, file.n_layers, file.n_embd));
-      expect(names.insert(file.domains.back().name).second);
+    for (const Json& entry : domains) {
+      Domain& domain = file.domains.emplace_back();
+      domain = {.name = entry.at("name").get<std::string>(),
+                .layers = parse_skipped(entry.at("skipped"), file.n_layers),
+                .found = parse_origin(entry.at("found")),
+                .anchors = parse_anchors(entry.at("anchors"), static_cast<size_t>(file.n_embd))};
+      expect(!domain.name.empty() && names.insert(domain.name).second);
     }
   });
   const bool is_for_it = model == nullptr || (file.model == model->fingerprint() &&

@@ -26,9 +26,6 @@ void KnnOptions::describe(OptionVisitor& visitor) {
                 kFallbacks);
 }
 
-KnnSelector::KnnSelector(const KnnOptions& options, const Model& model)
-    : domains_(DomainFile::load(options.domains, &model)), fallback_(options.fallback) {}
-
 // The prompt, which is not read yet, says it once.
 NextPlan KnnSelector::begin(const RequestView& request) {
   return [this, &request, is_known = false, plan = std::optional<DraftPlan>()]() mutable {

@@ -5,14 +5,6 @@
 
 namespace forerun {
 
-NextPlan FixedLayers::begin(const RequestView& /*request*/) {
-  return [this]() -> std::optional<DraftPlan> {
-    if (!layers_) return std::nullopt;
-    return DraftPlan{.layers = *layers_,
-                     .threshold = threshold_ ? std::optional(threshold_->value()) : std::nullopt};
-  };
-}
-
 LayerSet uniform_layers(int n_layers, double skipped_share) {
   LayerSet layers = LayerSet::full(n_layers);
   const int n_free = 2 * std::max(0, n_layers - 2);  // blocks that may go

@@ -63,7 +63,13 @@ class FixedLayers final : public LayerSelector {
   explicit FixedLayers(const std::optional<LayerSet>& layers,
                        const std::optional<AdaptiveThreshold>& threshold = std::nullopt)
       : layers_(layers), threshold_(threshold) {}
-  NextPlan begin(const RequestView& request) override;
+  NextPlan begin(const RequestView& /*request*/) override {
+    return [this]() -> std::optional<DraftPlan> {
+      if (!layers_) return std::nullopt;
+      return DraftPlan{.layers = *layers_,
+                       .threshold = threshold_ ? std::optional(threshold_->value()) : std::nullopt};
+    };
+  }
   void observe(const ChainOutcome& outcome) override {
     if (threshold_) threshold_->observe(outcome);
   }

@@ -100,10 +100,6 @@ SwiftSelector::SwiftSelector(const SwiftOptions& options, const SelectorResource
       n_kept_(search_.n_scores()),
       has_begun_(options.is_published() || search_.n_scores() > 0) {}
 
-SwiftSelector::~SwiftSelector() {
-  finish();
-}
-
 NextPlan SwiftSelector::begin(const RequestView& request) {
   return [this, tokens = Tokens{.request = &request}]() mutable { return next_plan(tokens); };
 }

@@ -55,7 +55,7 @@ class SwiftSelector final : public LayerSelector {
   // Goes on from the state's file, if there is one; throws Error where that is damaged, of another model
   // or of another search. Warns of what goes wrong when the state is kept.
   SwiftSelector(const SwiftOptions& options, const SelectorResources& resources);
-  ~SwiftSelector() override;
+  ~SwiftSelector() override { finish(); }
 
   NextPlan begin(const RequestView& request) override;
   void observe(const ChainOutcome& outcome) override;

@@ -51,15 +51,6 @@ std::vector<float> numbers(const GgufFile& file, const char* name, size_t n = 0)
   return values;
 }
 
-void check_kind(const GgufFile& file) {
-  const auto version = file.metadata().get_int(kVersionKey);
-  if (!version) {
-    fail(ErrorCode::kInvalidFile, "{} is no classifier: 'forerun disco train' makes one",
-         file.path().string());
-  }
-  check_file_version(file.path(), *version, kVersion);
-}
-
 void check_models(const GgufFile& file, const ModelPair& models) {
   const auto target = file.metadata().get_string(kTargetKey);
   const auto draft = file.metadata().get_string(kDraftKey);
@@ -145,7 +136,11 @@ void DiscoClassifier::save(const std::filesystem::path& path) const {
 
 DiscoClassifier DiscoClassifier::load(const std::filesystem::path& path, const ModelPair& models) {
   const GgufFile file = open(path);
-  check_kind(file);
+  const auto version = file.metadata().get_int(kVersionKey);
+  if (!version) {
+    fail(ErrorCode::kInvalidFile, "{} is no classifier: 'forerun disco train' makes one", path.string());
+  }
+  check_file_version(path, *version, kVersion);
   check_models(file, models);
   const auto threshold = file.metadata().get_float(kThresholdKey);
   const auto max_tokens = file.metadata().get_int(kMaxTokensKey);
