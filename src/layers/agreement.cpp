@@ -5,24 +5,20 @@
 
 namespace forerun {
 
-namespace {
-
-// Adds the tokens before those that are compared. false: no room in the cache.
-bool add_rows(KvCells& cells, const AgreementWindow& window, Pass& pass) {
+bool add_rows(KvCells& cells, const AgreementWindow& window, std::vector<Row>& rows) {
   const RequestView& request = *window.request;
+  CHECK(window.n > 0 && window.n < window.end && window.end <= request.text().size());
   std::optional<NodeId> node;
-  for (size_t i = window.end - 1 - window.n; i + 1 < window.end; ++i) {
+  for (size_t i = window.begin() - 1; i + 1 < window.end; ++i) {
     node = node ? cells.extend(request.sequence(), node)
                 : cells.branch_at(request.sequence(), Position{static_cast<int32_t>(i)});
     if (!node) return false;
-    pass.rows.push_back({.sequence = request.sequence(),
-                         .node = *node,
-                         .token = request.text()[i],
-                         .logits = true,
-                         .best_do = request.sampler().draws_from_best()});
+    rows.push_back({.sequence = request.sequence(), .node = *node, .token = request.text()[i]});
   }
   return true;
 }
+
+namespace {
 
 // What the model says at all places of the windows. nullopt: no room in the cache.
 std::optional<std::vector<TokenId>> say(Executor& executor, const std::optional<LayerSet>& layers,
@@ -36,17 +32,20 @@ std::optional<std::vector<TokenId>> say(Executor& executor, const std::optional<
     pass.rows.clear();
     std::vector<ScratchGuard> guards;
     for (const AgreementWindow& window : windows) {
-      CHECK(window.n > 0 && window.n < window.end && window.end <= window.request->text().size());
       CHECK(window.n <= max_rows && (window.expected.empty() || window.expected.size() == window.n));
       if (pass.rows.size() + window.n > max_rows) break;
       guards.emplace_back(executor.cells(), window.request->sequence());
-      if (!add_rows(executor.cells(), window, pass)) return std::nullopt;
+      if (!add_rows(executor.cells(), window, pass.rows)) return std::nullopt;
+      for (Row& row : std::span(pass.rows).last(window.n)) {
+        row.logits = true;
+        row.best_do = window.request->sampler().draws_from_best();
+      }
     }
     const PassResult& result = executor.forward(pass);
     size_t row = 0;
     for (const AgreementWindow& window : windows.first(guards.size())) {
       const RequestView& request = *window.request;
-      for (size_t i = window.end - window.n; i < window.end; ++i, ++row) {
+      for (size_t i = window.begin(); i < window.end; ++i, ++row) {
         // Penalties as they are now; what they were then hardly matters here.
         const Position position{static_cast<int32_t>(i)};
         said.push_back(request.sampler().sample(result.view(row), request.state(), position, scratch));
@@ -60,7 +59,7 @@ std::optional<std::vector<TokenId>> say(Executor& executor, const std::optional<
 }  // namespace
 
 std::vector<TokenId> model_tokens(Executor& executor, const AgreementWindow& window) {
-  if (window.end - window.n >= window.request->n_prompt()) return {};
+  if (window.begin() >= window.request->n_prompt()) return {};
   return say(executor, std::nullopt, {&window, 1}).value_or(std::vector<TokenId>());
 }
 
@@ -72,7 +71,7 @@ std::optional<double> measured_agreement(Executor& executor, const LayerSet& lay
   size_t n_agreed = 0;
   auto token = said->begin();
   for (const AgreementWindow& window : windows) {
-    const auto text = window.request->text().subspan(window.end - window.n, window.n);
+    const auto text = window.request->text().subspan(window.begin(), window.n);
     for (const TokenId expected : window.expected.empty() ? text : window.expected) {
       n_agreed += *token++ == expected ? 1 : 0;
     }

@@ -17,7 +17,13 @@ struct AgreementWindow {
   size_t end;
   size_t n;
   std::span<const TokenId> expected = {};  // to compare with; empty: the text
+
+  size_t begin() const { return end - n; }
 };
+
+// Adds rows of the tokens before each of its places, of which the first sees the committed text before
+// it and the others see those before them too. false: no room in the cache.
+bool add_rows(KvCells& cells, const AgreementWindow& window, std::vector<Row>& rows);
 
 // SWIFT's matchness: the share of some tokens of the text that the model with these layers,
 // reading the full model's keys and values before them and its own among them, would have

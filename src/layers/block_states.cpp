@@ -35,17 +35,16 @@ std::vector<double> BlockStates::agreement(std::span<const float> states) {
 }
 
 TextBlockStates::TextBlockStates(Executor& executor, const RequestView& request, size_t end, size_t n)
-    : executor_(executor), request_(request), n_tokens_(n), first_(end - 1 - n) {
-  CHECK(n > 0 && n < end && end <= request.text().size());
-  CHECK(n <= static_cast<size_t>(executor.max_rows()));
-  const ScratchGuard guard(executor_.cells(), request_.sequence());
+    : executor_(executor), window_{.request = &request, .end = end, .n = n} {
+  CHECK(n > 0 && n <= static_cast<size_t>(executor.max_rows()));
+  const ScratchGuard guard(executor_.cells(), request.sequence());
   pass_.hidden_at.resize(static_cast<size_t>(2 * n_layers() + 1));
   std::iota(pass_.hidden_at.begin(), pass_.hidden_at.end(), 0);
   fill_rows(1);
   const PassResult& result = executor_.forward(pass_);
   full_.reserve(pass_.hidden_at.size() * branch_size());
   for (size_t at = 0; at < pass_.hidden_at.size(); ++at) {
-    for (size_t row = 0; row < n_tokens_; ++row) {
+    for (size_t row = 0; row < n; ++row) {
       const auto state = result.hidden(at, row);
       full_.insert(full_.end(), state.begin(), state.end());
     }
@@ -59,23 +58,14 @@ std::span<const float> TextBlockStates::full(int boundary) const {
 
 size_t TextBlockStates::fill_rows(size_t n_branches) {
   KvCells& cells = executor_.cells();
-  const SequenceId sequence = request_.sequence();
-  const auto room = static_cast<size_t>(std::min(executor_.max_rows(), cells.n_free())) / n_tokens_;
+  const auto room = static_cast<size_t>(std::min(executor_.max_rows(), cells.n_free())) / n_tokens();
   if (room == 0) {
-    fail(ErrorCode::kContextFull, "no room in the cache to try other layers on {} tokens", n_tokens_);
+    fail(ErrorCode::kContextFull, "no room in the cache to try other layers on {} tokens", n_tokens());
   }
   const size_t n = std::min(n_branches, room);
   pass_.rows.clear();
-  for (size_t row = 0; row < n * n_tokens_; ++row) {
-    const size_t i = first_ + row % n_tokens_;
-    const auto node = i == first_ ? cells.branch_at(sequence, Position{static_cast<int32_t>(i)})
-                                  : cells.extend(sequence, pass_.rows.back().node);
-    pass_.rows.push_back({.sequence = sequence,
-                          .node = node.value(),
-                          .token = request_.text()[i],
-                          .logits = pass_.hidden_at.empty(),
-                          .hidden = !pass_.hidden_at.empty()});
-  }
+  for (size_t branch = 0; branch < n; ++branch) CHECK(add_rows(cells, window_, pass_.rows));
+  for (Row& row : pass_.rows) (pass_.hidden_at.empty() ? row.logits : row.hidden) = true;
   return n;
 }
 
@@ -83,7 +73,7 @@ template <typename Take>
 void TextBlockStates::run_from(int boundary, std::span<const float> states, Take take) {
   pass_.entered_at = boundary;
   for (size_t first = 0; first < states.size(); first += pass_.states.size()) {
-    const ScratchGuard guard(executor_.cells(), request_.sequence());
+    const ScratchGuard guard(executor_.cells(), window_.request->sequence());
     const size_t n = fill_rows((states.size() - first) / branch_size());
     pass_.states = states.subspan(first, n * branch_size());
     const PassResult& result = executor_.forward(pass_);
@@ -105,12 +95,13 @@ std::vector<BlockStates::Said> TextBlockStates::say(std::span<const float> state
   pass_.layers = LayerSet::none(n_layers());
   pass_.hidden_at.clear();
   run_from(2 * n_layers(), states, [&](const PassResult& result, size_t row, size_t i) {
-    const size_t next = first_ + i % n_tokens_ + 1;
+    const RequestView& request = *window_.request;
+    const size_t next = window_.begin() + i % n_tokens();
     const auto logits = result.logits(row);
-    const TokenId token = request_.sampler().sample(logits, request_.state(),
-                                                    Position{static_cast<int32_t>(next)}, scratch_);
+    const TokenId token = request.sampler().sample(logits, request.state(),
+                                                   Position{static_cast<int32_t>(next)}, scratch_);
     said.push_back(
-        {.is_text = token == request_.text()[next], .probability = probability_of(token, logits)});
+        {.is_text = token == request.text()[next], .probability = probability_of(token, logits)});
   });
   return said;
 }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "layers/agreement.h"
 #include "model/executor.h"
 #include "request/request_view.h"
 
@@ -55,14 +56,13 @@ void in_free_cells(Work&& work) {
 // Of a running request. Uses scratch cells during calls only; the text may grow between them.
 class TextBlockStates final : public BlockStates {
  public:
-  // Of the tokens before the `n` that end at place `end` of the text, all of which are
-  // committed but perhaps the last; more text before them. Runs a pass of the full model.
-  // The executor and the request outlive it. Throws Error{kContextFull} here and in calls when
-  // the cache has no room for one branch.
+  // Of the tokens before the `n` that end at place `end` of the text, as an AgreementWindow has
+  // them. Runs a pass of the full model. The executor and the request outlive it. Throws
+  // Error{kContextFull} here and in calls when the cache has no room for one branch.
   TextBlockStates(Executor& executor, const RequestView& request, size_t end, size_t n);
 
   int n_layers() const override { return executor_.model().config().n_layers; }
-  size_t n_tokens() const override { return n_tokens_; }
+  size_t n_tokens() const override { return window_.n; }
   size_t n_embd() const override { return static_cast<size_t>(executor_.model().config().n_embd); }
   std::span<const float> full(int boundary) const override;
   void run(BlockId block, std::span<float> states) override;
@@ -77,9 +77,7 @@ class TextBlockStates final : public BlockStates {
   void run_from(int boundary, std::span<const float> states, Take take);
 
   Executor& executor_;
-  const RequestView& request_;
-  size_t n_tokens_;
-  size_t first_;             // place of the first token in the text
+  AgreementWindow window_;
   std::vector<float> full_;  // boundaries x tokens x n_embd
   Pass pass_;
   SamplerScratch scratch_;
