@@ -143,12 +143,12 @@ TEST_F(IntervalSelectors, KnapSpecGoesOnWithWhatItChoseBefore) {
 TEST_F(IntervalSelectors, AttentionWeighsMoreBehindLongTexts) {
   Calibration costs = test::planted_costs();
   costs.curve = CostCurve({{.n_rows = 1, .seconds = 26, .seconds_per_token = 0.012}});
-  EXPECT_EQ(block_weights(PassCosts(costs), 12, 0).attention, 1);
-  EXPECT_EQ(block_weights(PassCosts(costs), 12, 2000).attention, 3);
+  EXPECT_EQ(block_weights(PassCosts(costs), 12, 0).attention_weight, 1);
+  EXPECT_EQ(block_weights(PassCosts(costs), 12, 2000).attention_weight, 3);
   costs.blocks.mlp = 4;
-  EXPECT_EQ(block_weights(PassCosts(costs), 12, 0).mlp, 4);
-  EXPECT_EQ(block_weights(PassCosts(costs), 12, 0).attention, 1);
-  EXPECT_EQ(block_weights(PassCosts(costs), 12, 3000).mlp, 1);
+  EXPECT_EQ(block_weights(PassCosts(costs), 12, 0).mlp_weight, 4);
+  EXPECT_EQ(block_weights(PassCosts(costs), 12, 0).attention_weight, 1);
+  EXPECT_EQ(block_weights(PassCosts(costs), 12, 3000).mlp_weight, 1);
 }
 
 // Layers both of whose blocks do nothing.

@@ -150,25 +150,23 @@ void KnapSpecOptions::describe(OptionVisitor& visitor) {
                 adapt);
 }
 
-BlockWeights block_weights(const PassCosts& costs, int n_layers, int n_context) {
+KnapsackOptions block_weights(const PassCosts& costs, int n_layers, int n_context) {
   const double attention = costs.attention_block(n_layers, n_context);
   const double mlp = costs.blocks().mlp;
   const double ratio = mlp > 0 && attention > 0 ? attention / mlp : 1;
-  return {.attention = std::max(1, static_cast<int>(std::lround(ratio))),
-          .mlp = std::max(1, static_cast<int>(std::lround(1 / ratio)))};
+  return {.attention_weight = std::max(1, static_cast<int>(std::lround(ratio))),
+          .mlp_weight = std::max(1, static_cast<int>(std::lround(1 / ratio)))};
 }
 
 std::vector<KnapsackChoice> knapspec_choices(BlockStates& states, const KnapSpecOptions& options,
                                              const PassCosts& costs, int n_context) {
   const int n_layers = states.n_layers();
-  const BlockWeights weights = block_weights(costs, n_layers, n_context);
-  const int all = n_layers * (weights.attention + weights.mlp);
-  const int no_limit = std::numeric_limits<int>::max();
-  return solve_knapsack(states, {.attention_weight = weights.attention,
-                                 .mlp_weight = weights.mlp,
-                                 .max_weight = static_cast<int>(all * options.cap),
-                                 .min_cosine = options.min_cosine,
-                                 .max_branches = options.branches > 0 ? options.branches : no_limit});
+  KnapsackOptions programme = block_weights(costs, n_layers, n_context);
+  const int all = n_layers * (programme.attention_weight + programme.mlp_weight);
+  programme.max_weight = static_cast<int>(all * options.cap);
+  programme.min_cosine = options.min_cosine;
+  if (options.branches > 0) programme.max_branches = options.branches;
+  return solve_knapsack(states, programme);
 }
 
 std::vector<KnapsackChoice> quick_choices(BlockStates& states, const PassCosts& costs, int n_context) {
