@@ -28,24 +28,14 @@ class NowAndThen final : public LayerSelector {
   NowAndThen(LayerSet layers, int offset, int64_t& n_drafted)
       : layers_(std::move(layers)), offset_(offset), n_drafted_(n_drafted) {}
 
-  std::unique_ptr<RequestLayers> begin(const RequestView& request) override {
-    class OfRequest final : public RequestLayers {
-     public:
-      OfRequest(NowAndThen& selector, const RequestView& request)
-          : selector_(selector), request_(request) {}
-      std::optional<DraftPlan> plan() override {
-        const size_t step = request_.text().size() + static_cast<size_t>(selector_.offset_);
-        if (step % 3 == 0) return std::nullopt;
-        return DraftPlan{.layers = selector_.layers_};
-      }
-      void observe(const ChainOutcome& outcome) override { selector_.n_drafted_ += outcome.n_drafted; }
-
-     private:
-      NowAndThen& selector_;
-      const RequestView& request_;
+  NextPlan begin(const RequestView& request) override {
+    return [this, &request]() -> std::optional<DraftPlan> {
+      const size_t step = request.text().size() + static_cast<size_t>(offset_);
+      if (step % 3 == 0) return std::nullopt;
+      return DraftPlan{.layers = layers_};
     };
-    return std::make_unique<OfRequest>(*this, request);
   }
+  void observe(const ChainOutcome& outcome) override { n_drafted_ += outcome.n_drafted; }
 
  private:
   LayerSet layers_;

@@ -1,7 +1,6 @@
 #include "layers/block_search.h"
 
 #include <algorithm>
-#include <limits>
 
 #include "layers/layer_selector.h"
 
@@ -12,20 +11,6 @@ Subset skipped_by(const LayerSet& layers) {
   Subset skipped;
   for (int b = 0; b < layers.n_blocks(); ++b) skipped.push_back(!layers.runs(BlockId{b}));
   return skipped;
-}
-
-SubsetSearchOptions usual_options(SubsetStrategy strategy, bool is_noisy) {
-  if (strategy == SubsetStrategy::kSelfSd) return SubsetSearchOptions::self_sd();
-  if (strategy == SubsetStrategy::kSwift) {
-    SubsetSearchOptions search = SubsetSearchOptions::swift();
-    search.good_score = std::numeric_limits<double>::infinity();
-    return search;
-  }
-  SubsetSearchOptions search = SubsetSearchOptions::changes_of_best();
-  search.strategy = strategy;
-  if (!is_noisy) search.neighbour.noise = 0;
-  if (!is_noisy) search.neighbour.retest_after = 0;
-  return search;
 }
 
 }  // namespace
@@ -46,10 +31,8 @@ SubsetProblem block_problem(int n_layers, SubsetStrategy strategy, const BlockSe
                         .n_skipped = n_skipped(uniform),
                         .first_sets = {}};
   if (strategy != SubsetStrategy::kSelfSd) {
-    for (const int layer : {0, n_layers - 1}) {
-      for (const BlockId block : {attention_block(layer), mlp_block(layer)}) {
-        problem.is_protected[static_cast<size_t>(block)] = true;
-      }
+    for (const size_t block : {size_t{0}, size_t{1}, n_blocks - 2, n_blocks - 1}) {
+      problem.is_protected[block] = true;
     }
   }
   if (strategy == SubsetStrategy::kSwift) problem.first_sets.push_back(uniform);
@@ -65,10 +48,14 @@ SubsetProblem block_problem(int n_layers, SubsetStrategy strategy, const BlockSe
 
 SubsetSearchOptions subset_options(SubsetStrategy strategy, const BlockSearchOptions& options,
                                    bool is_noisy) {
-  SubsetSearchOptions search = usual_options(strategy, is_noisy);
+  SubsetSearchOptions search =
+      strategy == SubsetStrategy::kSelfSd ? SubsetSearchOptions::self_sd() : SubsetSearchOptions();
+  search.strategy = strategy;
   search.seed = options.seed;
   search.max_scores = options.max_candidates;
   if (strategy != SubsetStrategy::kSelfSd) search.max_without_progress = options.max_without_progress;
+  if (!is_noisy) search.neighbour.noise = 0;
+  if (!is_noisy) search.neighbour.retest_after = 0;
   return search;
 }
 

@@ -35,26 +35,16 @@ std::vector<double> BlockStates::agreement(std::span<const float> states) {
 }
 
 TextBlockStates::TextBlockStates(Executor& executor, const RequestView& request, size_t end, size_t n)
-    : executor_(executor),
-      request_(request),
-      n_layers_(executor.model().config().n_layers),
-      n_tokens_(n),
-      n_embd_(static_cast<size_t>(executor.model().config().n_embd)),
-      first_(end - 1 - n) {
-  CHECK(n > 0 && n < end && end <= request.text().size());
-  CHECK(n <= static_cast<size_t>(executor.max_rows()));
-  const ScratchGuard guard(executor_.cells(), request_.sequence());
-  fill_rows(1);
-  for (Row& row : pass_.rows) row.hidden = true;
-  pass_.layers.reset();
-  pass_.states = {};
-  pass_.entered_at = 0;
-  pass_.hidden_at.resize(static_cast<size_t>(2 * n_layers_ + 1));
+    : executor_(executor), window_{.request = &request, .end = end, .n = n} {
+  CHECK(n > 0 && n <= static_cast<size_t>(executor.max_rows()));
+  const ScratchGuard guard(executor_.cells(), request.sequence());
+  pass_.hidden_at.resize(static_cast<size_t>(2 * n_layers() + 1));
   std::iota(pass_.hidden_at.begin(), pass_.hidden_at.end(), 0);
+  fill_rows(1);
   const PassResult& result = executor_.forward(pass_);
   full_.reserve(pass_.hidden_at.size() * branch_size());
   for (size_t at = 0; at < pass_.hidden_at.size(); ++at) {
-    for (size_t row = 0; row < n_tokens_; ++row) {
+    for (size_t row = 0; row < n; ++row) {
       const auto state = result.hidden(at, row);
       full_.insert(full_.end(), state.begin(), state.end());
     }
@@ -62,70 +52,57 @@ TextBlockStates::TextBlockStates(Executor& executor, const RequestView& request,
 }
 
 std::span<const float> TextBlockStates::full(int boundary) const {
-  CHECK(boundary >= 0 && boundary <= 2 * n_layers_);
+  CHECK(boundary >= 0 && boundary <= 2 * n_layers());
   return std::span(full_).subspan(static_cast<size_t>(boundary) * branch_size(), branch_size());
 }
 
 size_t TextBlockStates::fill_rows(size_t n_branches) {
   KvCells& cells = executor_.cells();
-  const auto text = request_.text();
-  const auto room = static_cast<size_t>(std::min(executor_.max_rows(), cells.n_free())) / n_tokens_;
+  const auto room = static_cast<size_t>(std::min(executor_.max_rows(), cells.n_free())) / n_tokens();
   if (room == 0) {
-    fail(ErrorCode::kContextFull, "no room in the cache to try other layers on {} tokens", n_tokens_);
+    fail(ErrorCode::kContextFull, "no room in the cache to try other layers on {} tokens", n_tokens());
   }
   const size_t n = std::min(n_branches, room);
   pass_.rows.clear();
-  for (size_t branch = 0; branch < n; ++branch) {
-    std::optional<NodeId> node;
-    for (size_t i = first_; i < first_ + n_tokens_; ++i) {
-      node = node ? cells.extend(request_.sequence(), node)
-                  : cells.branch_at(request_.sequence(), Position{static_cast<int32_t>(i)});
-      pass_.rows.push_back({.sequence = request_.sequence(), .node = node.value(), .token = text[i]});
-    }
-  }
+  for (size_t branch = 0; branch < n; ++branch) CHECK(add_rows(cells, window_, pass_.rows));
+  for (Row& row : pass_.rows) (pass_.hidden_at.empty() ? row.logits : row.hidden) = true;
   return n;
 }
 
-void TextBlockStates::run(BlockId block, std::span<float> states) {
-  LayerSet layers = LayerSet::none(n_layers_);
-  layers.set(block, true);
-  pass_.layers = layers;
-  pass_.entered_at = static_cast<int>(block);
-  pass_.hidden_at.assign(1, pass_.entered_at + 1);
-  while (!states.empty()) {
-    const ScratchGuard guard(executor_.cells(), request_.sequence());
-    const size_t n = fill_rows(states.size() / branch_size());
-    for (Row& row : pass_.rows) row.hidden = true;
-    pass_.states = states.first(n * branch_size());
+template <typename Take>
+void TextBlockStates::run_from(int boundary, std::span<const float> states, Take take) {
+  pass_.entered_at = boundary;
+  for (size_t first = 0; first < states.size(); first += pass_.states.size()) {
+    const ScratchGuard guard(executor_.cells(), window_.request->sequence());
+    const size_t n = fill_rows((states.size() - first) / branch_size());
+    pass_.states = states.subspan(first, n * branch_size());
     const PassResult& result = executor_.forward(pass_);
-    for (size_t row = 0; row < n * n_tokens_; ++row) {
-      std::ranges::copy(result.hidden(0, row), &states[row * n_embd_]);
-    }
-    states = states.subspan(n * branch_size());
+    for (size_t row = 0; row < pass_.rows.size(); ++row) take(result, row, first / n_embd() + row);
   }
+}
+
+void TextBlockStates::run(BlockId block, std::span<float> states) {
+  pass_.layers = LayerSet::none(n_layers());
+  pass_.layers->set(block, true);
+  pass_.hidden_at.assign(1, to_int(block) + 1);
+  run_from(to_int(block), states, [&](const PassResult& result, size_t row, size_t i) {
+    std::ranges::copy(result.hidden(0, row), &states[i * n_embd()]);
+  });
 }
 
 std::vector<BlockStates::Said> TextBlockStates::say(std::span<const float> states) {
   std::vector<Said> said;
-  pass_.layers = LayerSet::none(n_layers_);
-  pass_.entered_at = 2 * n_layers_;
+  pass_.layers = LayerSet::none(n_layers());
   pass_.hidden_at.clear();
-  while (!states.empty()) {
-    const ScratchGuard guard(executor_.cells(), request_.sequence());
-    const size_t n = fill_rows(states.size() / branch_size());
-    for (Row& row : pass_.rows) row.logits = true;
-    pass_.states = states.first(n * branch_size());
-    const PassResult& result = executor_.forward(pass_);
-    for (size_t row = 0; row < n * n_tokens_; ++row) {
-      const size_t next = first_ + row % n_tokens_ + 1;
-      const auto logits = result.logits(row);
-      const TokenId token = request_.sampler().sample(logits, request_.state(),
-                                                      Position{static_cast<int32_t>(next)}, scratch_);
-      said.push_back(
-          {.is_text = token == request_.text()[next], .probability = probability_of(token, logits)});
-    }
-    states = states.subspan(n * branch_size());
-  }
+  run_from(2 * n_layers(), states, [&](const PassResult& result, size_t row, size_t i) {
+    const RequestView& request = *window_.request;
+    const size_t next = window_.begin() + i % n_tokens();
+    const auto logits = result.logits(row);
+    const TokenId token = request.sampler().sample(logits, request.state(),
+                                                   Position{static_cast<int32_t>(next)}, scratch_);
+    said.push_back(
+        {.is_text = token == request.text()[next], .probability = probability_of(token, logits)});
+  });
   return said;
 }
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "layers/agreement.h"
 #include "model/executor.h"
 #include "request/request_view.h"
 
@@ -42,44 +43,41 @@ class BlockStates {
 // The mean over the tokens of the cosine between both branches' states.
 double mean_cosine(std::span<const float> a, std::span<const float> b, size_t n_embd);
 
-// Runs `work` on states of a text; false where the cache has no room for them.
+// Runs `work` on states of a text, or as much of it as the cache has room for.
 template <typename Work>
-bool in_free_cells(Work&& work) {
+void in_free_cells(Work&& work) {
   try {
     work();
-    return true;
   } catch (const Error& error) {
     if (error.code() != ErrorCode::kContextFull) throw;
-    return false;
   }
 }
 
 // Of a running request. Uses scratch cells during calls only; the text may grow between them.
 class TextBlockStates final : public BlockStates {
  public:
-  // Of the tokens before the `n` that end at place `end` of the text, all of which are
-  // committed but perhaps the last; more text before them. Runs a pass of the full model.
-  // The executor and the request outlive it. Throws Error{kContextFull} here and in calls when
-  // the cache has no room for one branch.
+  // Of the tokens before the `n` that end at place `end` of the text, as an AgreementWindow has
+  // them. Runs a pass of the full model. The executor and the request outlive it. Throws
+  // Error{kContextFull} here and in calls when the cache has no room for one branch.
   TextBlockStates(Executor& executor, const RequestView& request, size_t end, size_t n);
 
-  int n_layers() const override { return n_layers_; }
-  size_t n_tokens() const override { return n_tokens_; }
-  size_t n_embd() const override { return n_embd_; }
+  int n_layers() const override { return executor_.model().config().n_layers; }
+  size_t n_tokens() const override { return window_.n; }
+  size_t n_embd() const override { return static_cast<size_t>(executor_.model().config().n_embd); }
   std::span<const float> full(int boundary) const override;
   void run(BlockId block, std::span<float> states) override;
   std::vector<Said> say(std::span<const float> states) override;
 
  private:
-  // Puts rows for as many of these branches as there is room for into the pass.
+  // Puts rows for as many of these branches as there is room for into the pass, which ask for what it
+  // has: states, or logits.
   size_t fill_rows(size_t n_branches);
+  // Has branches enter at `boundary` and calls take(result, row, i) for row i of them all.
+  template <typename Take>
+  void run_from(int boundary, std::span<const float> states, Take take);
 
   Executor& executor_;
-  const RequestView& request_;
-  int n_layers_;
-  size_t n_tokens_;
-  size_t n_embd_;
-  size_t first_;             // place of the first token in the text
+  AgreementWindow window_;
   std::vector<float> full_;  // boundaries x tokens x n_embd
   Pass pass_;
   SamplerScratch scratch_;

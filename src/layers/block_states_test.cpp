@@ -50,7 +50,7 @@ TEST_F(BlockStatesTest, BranchesAreApart) {
   const std::vector<double> agreement = run_all(alone);
   const AgreementWindow window{.request = &text, .end = 50, .n = kTokens};
   // A sum of fifths in one, a quotient in the other.
-  EXPECT_DOUBLE_EQ(agreement[0], AgreementProbe(*executor_).measure(layers, {&window, 1}).value());
+  EXPECT_DOUBLE_EQ(agreement[0], measured_agreement(*executor_, layers, {&window, 1}).value());
 
   std::vector<float> many;
   for (int i = 0; i < 40; ++i) {  // 200 rows; a pass has at most 128

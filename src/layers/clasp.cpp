@@ -19,18 +19,13 @@ class ClaspSelector final : public IntervalSelector {
  private:
   bool look(const RequestView& request, const RecentText& /*recent*/) override {
     TextBlockStates states(executor_, request, request.text().size(), 1);
-    const auto choices =
-        solve_knapsack(states, {.max_weight = n_skipped_, .min_cosine = -1, .whole_layers = true});
-    layers_ = choices.back().layers;
+    const KnapsackOptions options{.max_weight = n_skipped_, .min_cosine = -1, .whole_layers = true};
+    plan_ = DraftPlan{.layers = solve_knapsack(states, options).back().layers};
     return true;
-  }
-  std::optional<DraftPlan> plan(int /*n_context*/) override {
-    return layers_ ? std::optional(DraftPlan{.layers = *layers_}) : std::nullopt;
   }
   double look_seconds(int n_context) const override { return costs_.pass(n_skipped_ + 1, n_context); }
 
   int n_skipped_;
-  std::optional<LayerSet> layers_;
 };
 
 }  // namespace

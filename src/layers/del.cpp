@@ -35,16 +35,8 @@ class DelSelector final : public IntervalSelector {
         counts_.add(static_cast<int>(i / n) + 1, said[i].is_text, said[i].probability);
       }
     }
+    plan_ = counts_.best();
     return true;
-  }
-  std::optional<DraftPlan> plan(int /*n_context*/) override {
-    const ExitCounts::Choice choice = counts_.best();
-    if (choice.n_tokens == 0) return std::nullopt;
-    const int n_layers = executor_.model().config().n_layers;
-    // Where misses are yet to come, it never stops: any threshold that no token is below.
-    return DraftPlan{.layers = LayerSet::first_blocks(n_layers, 2 * choice.n_run),
-                     .max_tokens = choice.n_tokens,
-                     .threshold = choice.threshold.value_or(0.0)};
   }
   double look_seconds(int n_context) const override { return 4 * costs_.pass(window_, n_context); }
 
@@ -60,48 +52,45 @@ void DelOptions::describe(OptionVisitor& visitor) {
   visitor.visit({"decay", "What counts keep of their weight with every token"}, decay, {0.0, 1.0});
 }
 
-ExitCounts::ExitCounts(int n_layers, double decay)
-    : decay_(decay), exits_(static_cast<size_t>(std::max(0, n_layers - 1))) {}
-
 void ExitCounts::add(int n_run, bool is_hit, double confidence) {
   CHECK(n_run > 0 && static_cast<size_t>(n_run) <= exits_.size());
-  Exit& exit = exits_[static_cast<size_t>(n_run - 1)];
-  Counts& counts = is_hit ? exit.hits : exit.misses;
+  Counts& counts = exits_[static_cast<size_t>(n_run - 1)][is_hit ? 1 : 0];
   counts.n += 1;
   counts.confidence += confidence;
 }
 
 void ExitCounts::fade() {
-  for (Exit& exit : exits_) {
-    for (Counts* counts : {&exit.hits, &exit.misses}) {
-      counts->n *= decay_;
-      counts->confidence *= decay_;
+  for (auto& exit : exits_) {
+    for (Counts& counts : exit) {
+      counts.n *= decay_;
+      counts.confidence *= decay_;
     }
   }
 }
 
-ExitCounts::Choice ExitCounts::best() const {
-  Choice best;
-  const auto n_layers = static_cast<double>(exits_.size() + 1);
-  double best_rate = 1 / n_layers;
-  for (size_t i = 0; i < exits_.size(); ++i) {
-    const Exit& exit = exits_[i];
-    const double n = exit.hits.n + exit.misses.n;
-    if (n == 0) continue;
-    const double chance = exit.hits.n / n;
+std::optional<DraftPlan> ExitCounts::best() const {
+  std::optional<DraftPlan> best;
+  const auto n_layers = static_cast<int>(exits_.size() + 1);
+  double best_rate = 1.0 / n_layers;
+  for (int n_run = 1; n_run < n_layers; ++n_run) {
+    const auto& [misses, hits] = exits_[static_cast<size_t>(n_run - 1)];
+    if (hits.n + misses.n == 0) continue;
+    const double chance = hits.n / (hits.n + misses.n);
+    // Where hits or misses are yet to come, it never stops: no token is below this.
+    double threshold = 0;
+    if (hits.n > 0 && misses.n > 0) {
+      threshold = (hits.confidence / hits.n + misses.confidence / misses.n) / 2;
+    }
     double expected = 1;
     for (int n_tokens = 1; n_tokens <= kMaxDraft; ++n_tokens) {
       expected = 1 + chance * expected;
-      const double rate = expected / (n_layers + n_tokens * static_cast<double>(i + 1));
+      const double rate = expected / (n_layers + n_tokens * n_run);
       if (rate <= best_rate) continue;
       best_rate = rate;
-      best = {.n_run = static_cast<int>(i + 1), .n_tokens = n_tokens, .threshold = std::nullopt};
+      best = DraftPlan{.layers = LayerSet::first_blocks(n_layers, 2 * n_run),
+                       .max_tokens = n_tokens,
+                       .threshold = threshold};
     }
-  }
-  if (best.n_tokens == 0) return best;
-  const Exit& exit = exits_[static_cast<size_t>(best.n_run - 1)];
-  if (exit.hits.n > 0 && exit.misses.n > 0) {
-    best.threshold = (exit.hits.confidence / exit.hits.n + exit.misses.confidence / exit.misses.n) / 2;
   }
   return best;
 }

@@ -13,6 +13,8 @@
 // computed is kept for the verification, as the paper does it: verification computes all layers.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -32,30 +34,23 @@ struct DelOptions {
 // What exits have said: hits and misses, fading.
 class ExitCounts {
  public:
-  ExitCounts(int n_layers, double decay);
+  ExitCounts(int n_layers, double decay)
+      : decay_(decay), exits_(static_cast<size_t>(std::max(0, n_layers - 1))) {}
 
   // At the exit behind `n_run` layers, 1 to n_layers - 1. A token of all exits, then fade().
   void add(int n_run, bool is_hit, double confidence);
   void fade();
-
-  struct Choice {
-    int n_run = 0;     // layers
-    int n_tokens = 0;  // to draft; 0: better none
-    std::optional<double> threshold;
-  };
-  Choice best() const;
+  // nullopt: better not to draft.
+  std::optional<DraftPlan> best() const;
 
  private:
   struct Counts {
     double n = 0;
     double confidence = 0;  // sum
   };
-  struct Exit {
-    Counts hits;
-    Counts misses;
-  };
   double decay_;
-  std::vector<Exit> exits_;  // [0]: behind the first layer
+  // Of misses, of hits; [0]: behind the first layer.
+  std::vector<std::array<Counts, 2>> exits_;
 };
 
 std::unique_ptr<LayerSelector> make_del(const DelOptions& options, const SelectorResources& resources);

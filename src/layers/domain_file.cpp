@@ -1,5 +1,6 @@
 #include "layers/domain_file.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <nlohmann/json.hpp>
@@ -37,51 +38,17 @@ Json anchors_json(std::span<const float> anchors, size_t n_embd) {
   return list;
 }
 
-std::optional<std::vector<float>> parse_anchors(const Json& json, size_t n_embd) {
+std::vector<float> parse_anchors(const Json& json, size_t n_embd) {
   std::vector<float> values;
-  if (!json.is_array() || json.empty()) return std::nullopt;
-  for (const Json& anchor : json) {
-    if (!anchor.is_array() || anchor.size() != n_embd) return std::nullopt;
-    bool has_direction = false;
-    for (const Json& number : anchor) {
-      const auto x = static_cast<float>(number.get<double>());
-      if (!std::isfinite(x)) return std::nullopt;
-      has_direction |= x != 0;
-      values.push_back(x);
-    }
-    if (!has_direction) return std::nullopt;
+  for (const auto& anchor : json.get<std::vector<std::vector<double>>>()) {
+    expect(anchor.size() == n_embd);
+    for (const double x : anchor) values.push_back(static_cast<float>(x));
+    const auto floats = std::span(values).last(n_embd);
+    expect(std::ranges::all_of(floats, [](float x) { return std::isfinite(x); }));
+    expect(std::ranges::any_of(floats, [](float x) { return x != 0; }));  // it has a direction
   }
+  expect(!values.empty());
   return values;
-}
-
-std::optional<Domain> parse_domain(const Json& json, int n_layers, int n_embd) {
-  const auto layers = parse_skipped(json.at("skipped"), n_layers);
-  const auto found = parse_origin(json.at("found"));
-  const auto anchors = parse_anchors(json.at("anchors"), static_cast<size_t>(n_embd));
-  auto name = json.at("name").get<std::string>();
-  if (name.empty() || !layers || !found || !anchors) return std::nullopt;
-  return Domain{.name = std::move(name), .layers = *layers, .found = *found, .anchors = *anchors};
-}
-
-std::optional<DomainFile> parse(const Json& json) {
-  const auto model = parse_fingerprint(json.at("model"));
-  const auto vector = parse_prompt_vector(json.at("vector").get<std::string>());
-  if (!model || !vector) return std::nullopt;
-  DomainFile file{.model = *model,
-                  .n_layers = json.at("n_layers").get<int>(),
-                  .n_embd = json.at("n_embd").get<int>(),
-                  .vector = *vector,
-                  .least_cosine = json.at("least_cosine").get<double>()};
-  const Json& domains = json.at("domains");
-  const bool is_in_range = file.n_embd > 0 && file.least_cosine >= -1 && file.least_cosine <= 1;
-  if (!is_in_range || !domains.is_array() || domains.empty()) return std::nullopt;
-  std::set<std::string> names;
-  for (const Json& entry : domains) {
-    auto domain = parse_domain(entry, file.n_layers, file.n_embd);
-    if (!domain || !names.insert(domain->name).second) return std::nullopt;
-    file.domains.push_back(std::move(*domain));
-  }
-  return file;
 }
 
 }  // namespace
@@ -132,18 +99,33 @@ void DomainFile::save(const std::filesystem::path& path) const {
 }
 
 DomainFile DomainFile::load(const std::filesystem::path& path, const Model* model) {
-  const Json json = load_json(kDomainFile, path);
-  std::optional<DomainFile> file;
-  try {
-    file = parse(json);
-  } catch (const Json::exception&) {
-  }
-  if (!file) fail_damaged(kDomainFile, path);
-  const bool is_for_it = model == nullptr || (file->model == model->fingerprint() &&
-                                              file->n_layers == model->config().n_layers &&
-                                              file->n_embd == model->config().n_embd);
+  DomainFile file;
+  load_json(kDomainFile, path, [&](const Json& json) {
+    const auto vector = parse_prompt_vector(json.at("vector").get<std::string>());
+    expect(vector.has_value());
+    file = {.model = parse_fingerprint(json.at("model")),
+            .n_layers = json.at("n_layers").get<int>(),
+            .n_embd = json.at("n_embd").get<int>(),
+            .vector = *vector,
+            .least_cosine = json.at("least_cosine").get<double>()};
+    const Json& domains = json.at("domains");
+    expect(file.n_embd > 0 && file.least_cosine >= -1 && file.least_cosine <= 1);
+    expect(domains.is_array() && !domains.empty());
+    std::set<std::string> names;
+    for (const Json& entry : domains) {
+      Domain& domain = file.domains.emplace_back();
+      domain = {.name = entry.at("name").get<std::string>(),
+                .layers = parse_skipped(entry.at("skipped"), file.n_layers),
+                .found = parse_origin(entry.at("found")),
+                .anchors = parse_anchors(entry.at("anchors"), static_cast<size_t>(file.n_embd))};
+      expect(!domain.name.empty() && names.insert(domain.name).second);
+    }
+  });
+  const bool is_for_it = model == nullptr || (file.model == model->fingerprint() &&
+                                              file.n_layers == model->config().n_layers &&
+                                              file.n_embd == model->config().n_embd);
   if (!is_for_it) fail_other_model(kDomainFile, path);
-  return std::move(*file);
+  return file;
 }
 
 }  // namespace forerun

@@ -57,10 +57,8 @@ struct DomainFile {
   // anchors. The prompt has rows.
   std::vector<double> cosines(const PromptState& prompt) const;
 
-  // Replaces a file that is there only when all is written. Throws Error{kIo}.
+  // As a LayerFile's; with `model`, for that one only.
   void save(const std::filesystem::path& path) const;
-  // With `model`, for that one only. Throws Error: {kNotFound}, {kIo}, {kInvalidFile} not such
-  // a file or damaged, {kUnsupported} of a newer version, {kInvalidArgument} for another model.
   static DomainFile load(const std::filesystem::path& path, const Model* model = nullptr);
 };
 

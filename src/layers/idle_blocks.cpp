@@ -15,9 +15,9 @@ constexpr size_t kTokens = 4;
 constexpr int kStepsBefore = 32;
 // What all blocks that are left out may turn the states by, together.
 constexpr double kLargestAngle = 10 * std::numbers::pi / 180;
-// What drafts with the others are to bring at least, and how often they are taken to be right.
-constexpr double kLeastSpeedup = 1.2;
-constexpr SeenAgreement kUsual{.agreement = 0.85, .n_seen = 100};
+// How often drafts with the others are taken to be right, as if so many tokens had been seen.
+constexpr double kIdleAgreement = 0.85;
+constexpr int kIdleSeen = 100;
 // Tokens that an answer usually has, and in how many answers a choice is to be paid back: what is chosen
 // for one is there for the next.
 constexpr double kUsualAnswer = 128;
@@ -34,15 +34,12 @@ LayerSet without_idle_blocks(const BlockStates& states, const PassCosts& costs, 
     double cost;
   };
   std::vector<Block> blocks;
-  for (int layer = 1; layer + 1 < n_layers; ++layer) {
-    for (const BlockId id : {attention_block(layer), mlp_block(layer)}) {
-      const int at = to_int(id);
-      const double cosine = mean_cosine(states.full(at), states.full(at + 1), states.n_embd());
-      const double angle = std::acos(std::clamp(cosine, -1.0, 1.0));
-      blocks.push_back({.id = id,
-                        .turn = angle * angle,
-                        .cost = id == attention_block(layer) ? attention : costs.blocks().mlp});
-    }
+  for (int at = 2; at < 2 * (n_layers - 1); ++at) {
+    const double cosine = mean_cosine(states.full(at), states.full(at + 1), states.n_embd());
+    const double angle = std::acos(std::clamp(cosine, -1.0, 1.0));
+    blocks.push_back({.id = BlockId{at},
+                      .turn = angle * angle,
+                      .cost = at % 2 == 0 ? attention : costs.blocks().mlp});
   }
   std::ranges::sort(blocks, {}, [](const Block& block) { return block.turn / block.cost; });
   LayerSet layers = LayerSet::full(n_layers);
@@ -55,10 +52,6 @@ LayerSet without_idle_blocks(const BlockStates& states, const PassCosts& costs, 
   return layers;
 }
 
-bool IdleBlockCheck::is_done() const {
-  return speedup_ && *speedup_ < kLeastSpeedup;
-}
-
 bool IdleBlockCheck::promises_much(const RequestView& request, double choosing, TimeShare& time) {
   const size_t n_text = request.text().size();
   const auto n_context = static_cast<int>(n_text);
@@ -66,27 +59,22 @@ bool IdleBlockCheck::promises_much(const RequestView& request, double choosing, 
     if (n_text <= kTokens + 1) return false;
     // Its graph is built for this one time.
     if (!time.allows(2 * costs_.pass(kTokens, n_context)) && !time.has_seen(kStepsBefore)) return false;
-    speedup_ = look(request, time);
+    const Stopwatch watch;
+    double speedup = 0;
+    in_free_cells([&] {
+      const TextBlockStates states(executor_, request, n_text, kTokens);
+      speedup =
+          draft_speedup(costs_, without_idle_blocks(states, costs_, n_context),
+                        {.agreement = kIdleAgreement, .n_seen = kIdleSeen, .n_context = n_context});
+    });
+    time.use(watch.seconds());
+    speedup_ = speedup;
   }
   if (is_done()) return false;
   const double saved = (1 - 1 / *speedup_) * costs_.pass(1, n_context);
   if (kAnswers * request.n_expected(kUsualAnswer) * saved < choosing) return false;
   skip();
   return true;
-}
-
-double IdleBlockCheck::look(const RequestView& request, TimeShare& time) {
-  const size_t n_text = request.text().size();
-  const Stopwatch watch;
-  SeenAgreement seen = kUsual;
-  seen.n_context = static_cast<int>(n_text);
-  double speedup = 0;
-  in_free_cells([&] {
-    const TextBlockStates states(executor_, request, n_text, kTokens);
-    speedup = draft_speedup(costs_, without_idle_blocks(states, costs_, seen.n_context), seen);
-  });
-  time.use(watch.seconds());
-  return speedup;
 }
 
 }  // namespace forerun

@@ -33,17 +33,17 @@ class IdleBlockCheck {
   // once. Looks once, when there is time for it or a few tokens were made.
   bool promises_much(const RequestView& request, double choosing, TimeShare& time);
   // It has looked, and there is nothing more to be said.
-  bool is_done() const;
+  bool is_done() const { return speedup_ && *speedup_ < kLeastSpeedup; }
   // Which blocks can go is known already.
   void skip() { speedup_ = 1; }
 
  private:
-  // What drafts without idle blocks are likely to bring.
-  double look(const RequestView& request, TimeShare& time);
+  // What drafts with the other blocks are to bring at least.
+  static constexpr double kLeastSpeedup = 1.2;
 
   Executor& executor_;
   const PassCosts& costs_;
-  std::optional<double> speedup_;  // nullopt: not looked yet
+  std::optional<double> speedup_;  // that drafts are likely to bring; nullopt: not looked yet
 };
 
 }  // namespace forerun

@@ -24,56 +24,46 @@ void IntervalOptions::describe(OptionVisitor& visitor) {
   visitor.visit({"share", "Share of the time that choosing may take (1: no limit)"}, share, {0.0, 1.0});
 }
 
-class IntervalSelector::Chooser final : public RequestLayers {
- public:
-  Chooser(IntervalSelector& selector, const RequestView& request)
-      : selector_(selector), request_(request) {}
-
-  std::optional<DraftPlan> plan() override {
-    const auto n_context = static_cast<int>(request_.text().size());
-    selector_.time_.begin_step(n_steps_ == 0, selector_.costs_.pass(1, n_context));
-    if (selector_.n_pause_ > 0) --selector_.n_pause_;
-    if (n_steps_ >= n_until_look_ && selector_.n_pause_ == 0) look();
-    sizes_[static_cast<size_t>(n_steps_++) % kRecentSteps] = request_.text().size();
-    return selector_.plan(n_context);
-  }
-  void observe(const ChainOutcome& outcome) override { selector_.observe(outcome); }
-
- private:
-  void look() {
-    const double expected = std::max(selector_.last_look_seconds_,
-                                     selector_.look_seconds(static_cast<int>(request_.text().size())));
-    const double part = selector_.plan(static_cast<int>(request_.text().size())) ? 1 : kVainPart;
-    if (!selector_.time_.allows(expected, part) &&
-        !selector_.promises_much(request_, expected, selector_.time_)) {
-      return;
-    }
-    const size_t n_text = request_.text().size();
-    const size_t oldest = sizes_[static_cast<size_t>(n_steps_) % kRecentSteps];
-    const RecentText recent{.n_tokens = n_text - oldest, .n_new = n_text - std::max(oldest, n_seen_)};
-    const Stopwatch watch;
-    bool has_looked = false;
-    in_free_cells([&] { has_looked = selector_.look(request_, recent); });
-    n_seen_ = n_text;
-    selector_.last_look_seconds_ = watch.seconds();
-    selector_.time_.use(watch.seconds());
-    const bool is_vain = !has_looked || !selector_.plan(static_cast<int>(request_.text().size()));
-    selector_.n_vain_ = is_vain ? std::min(selector_.n_vain_ + 1, kMaxDoublings) : 0;
-    const int interval = selector_.options_.interval;
-    selector_.n_pause_ = is_vain && interval > 1 ? interval << selector_.n_vain_ : 0;
-    n_until_look_ = n_steps_ + interval;
-  }
-
-  IntervalSelector& selector_;
-  const RequestView& request_;
-  int n_steps_ = 0;
-  int n_until_look_ = kFirstLook;
-  std::array<size_t, kRecentSteps> sizes_{};  // of the text at the last steps
-  size_t n_seen_ = 0;                         // of the text at the last look
+struct IntervalSelector::Progress {
+  const RequestView& request;
+  int n_steps = 0;
+  int n_until_look = kFirstLook;
+  std::array<size_t, kRecentSteps> sizes = {};  // of the text at the last steps
+  size_t n_seen = 0;                            // of the text at the last look
 };
 
-std::unique_ptr<RequestLayers> IntervalSelector::begin(const RequestView& request) {
-  return std::make_unique<Chooser>(*this, request);
+NextPlan IntervalSelector::begin(const RequestView& request) {
+  return [this, progress = Progress{.request = request}]() mutable { return next_plan(progress); };
+}
+
+std::optional<DraftPlan> IntervalSelector::next_plan(Progress& progress) {
+  const size_t n_text = progress.request.text().size();
+  const auto n_context = static_cast<int>(n_text);
+  time_.begin_step(progress.n_steps == 0, costs_.pass(1, n_context));
+  if (n_pause_ > 0) --n_pause_;
+  if (progress.n_steps >= progress.n_until_look && n_pause_ == 0) look_at(progress, n_context);
+  progress.sizes[static_cast<size_t>(progress.n_steps++) % kRecentSteps] = n_text;
+  return plan(n_context);
+}
+
+void IntervalSelector::look_at(Progress& progress, int n_context) {
+  const double expected = std::max(last_look_seconds_, look_seconds(n_context));
+  const double part = plan(n_context) ? 1 : kVainPart;
+  if (!time_.allows(expected, part) && !promises_much(progress.request, expected, time_)) return;
+  const auto n_text = static_cast<size_t>(n_context);
+  const size_t oldest = progress.sizes[static_cast<size_t>(progress.n_steps) % kRecentSteps];
+  const RecentText recent{.n_tokens = n_text - oldest,
+                          .n_new = n_text - std::max(oldest, progress.n_seen)};
+  const Stopwatch watch;
+  bool has_looked = false;
+  in_free_cells([&] { has_looked = look(progress.request, recent); });
+  progress.n_seen = n_text;
+  last_look_seconds_ = watch.seconds();
+  time_.use(watch.seconds());
+  const bool is_vain = !has_looked || !plan(n_context);
+  n_vain_ = is_vain ? std::min(n_vain_ + 1, kMaxDoublings) : 0;
+  n_pause_ = is_vain && options_.interval > 1 ? options_.interval << n_vain_ : 0;
+  progress.n_until_look = progress.n_steps + options_.interval;
 }
 
 }  // namespace forerun

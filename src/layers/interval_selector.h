@@ -2,7 +2,6 @@
 // look again: when, and how much time that may take, is theirs in common.
 #pragma once
 
-#include <memory>
 #include <optional>
 
 #include "core/option_visitor.h"
@@ -26,7 +25,7 @@ struct RecentText {
 
 class IntervalSelector : public LayerSelector {
  public:
-  std::unique_ptr<RequestLayers> begin(const RequestView& request) final;
+  NextPlan begin(const RequestView& request) final;
 
  protected:
   IntervalSelector(const IntervalOptions& options, const SelectorResources& resources)
@@ -39,8 +38,7 @@ class IntervalSelector : public LayerSelector {
   // Error{kContextFull}: no room now.
   virtual bool look(const RequestView& request, const RecentText& recent) = 0;
   // What to draft with behind `n_context` tokens, after what was seen, if anything was.
-  virtual std::optional<DraftPlan> plan(int n_context) = 0;
-  virtual void observe(const ChainOutcome& /*outcome*/) {}
+  virtual std::optional<DraftPlan> plan(int /*n_context*/) { return plan_; }
   // Whether the first look, which takes so many seconds, is sure to pay itself back, so that it need not
   // wait. May take time.
   virtual bool promises_much(const RequestView& /*request*/, double /*seconds*/, TimeShare& /*time*/) {
@@ -51,9 +49,13 @@ class IntervalSelector : public LayerSelector {
 
   Executor& executor_;
   const PassCosts& costs_;
+  std::optional<DraftPlan> plan_;  // of the last look, where it says all there is to say
 
  private:
-  class Chooser;
+  // How far a request is.
+  struct Progress;
+  std::optional<DraftPlan> next_plan(Progress& progress);
+  void look_at(Progress& progress, int n_context);
 
   IntervalOptions options_;
   TimeShare time_;

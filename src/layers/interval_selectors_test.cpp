@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "cost/draft_value.h"
+#include "layers/agreement.h"
 #include "layers/clasp.h"
 #include "layers/del.h"
 #include "layers/knapspec.h"
@@ -41,15 +42,14 @@ class IntervalSelectors : public test::PlantedTest {
     GrowingText request(text, text.text().size() - 10);
     const auto chooser = selector.begin(request);
     for (int i = 1; i < n_steps; ++i) {
-      chooser->plan();
+      chooser();
       request.grow();
     }
-    return chooser->plan();
+    return chooser();
   }
   double value(const LayerSet& layers, const RequestView& request) {
-    AgreementProbe probe(*executor_);
     const AgreementWindow window{.request = &request, .end = request.text().size(), .n = 100};
-    const double agreement = probe.measure(layers, {&window, 1}).value();
+    const double agreement = measured_agreement(*executor_, layers, {&window, 1}).value();
     return best_draft(costs_, agreement, costs_.pass_with(layers, 0), 0).tokens_per_second;
   }
 };
@@ -97,12 +97,12 @@ TEST_F(IntervalSelectors, KnapSpecStopsWhenItsDraftsFail) {
   const auto selector = make_knapspec({.when = kNoLimit}, {*executor_, costs_});
   plan_after(*selector, text, 8);
   const auto chooser = selector->begin(text);
-  const int at_first = chooser->plan().value().max_tokens;
-  for (int i = 0; i < 10; ++i) chooser->observe({.n_tested = 2, .n_agreed = 1});
-  const auto later = chooser->plan();
+  const int at_first = chooser().value().max_tokens;
+  for (int i = 0; i < 10; ++i) selector->observe({.n_tested = 2, .n_agreed = 1});
+  const auto later = chooser();
   EXPECT_LT(later ? later->max_tokens : 0, at_first);
-  for (int i = 0; i < 100; ++i) chooser->observe({.n_tested = 1, .n_agreed = 0});
-  EXPECT_FALSE(chooser->plan());
+  for (int i = 0; i < 100; ++i) selector->observe({.n_tested = 1, .n_agreed = 0});
+  EXPECT_FALSE(chooser());
 }
 
 TEST_F(IntervalSelectors, KnapSpecAsPublishedLeavesLengthsToTheThreshold) {
@@ -111,8 +111,8 @@ TEST_F(IntervalSelectors, KnapSpecAsPublishedLeavesLengthsToTheThreshold) {
   const auto selector = make_knapspec(published, {*executor_, costs_});
   plan_after(*selector, text, 8);
   const auto chooser = selector->begin(text);
-  for (int i = 0; i < 100; ++i) chooser->observe({.n_tested = 1, .n_agreed = 0});
-  const auto plan = chooser->plan();
+  for (int i = 0; i < 100; ++i) selector->observe({.n_tested = 1, .n_agreed = 0});
+  const auto plan = chooser();
   ASSERT_TRUE(plan.has_value());
   EXPECT_EQ(plan->max_tokens, DraftPlan{.layers = plan->layers}.max_tokens);
   EXPECT_FALSE(plan->layers.is_full());
@@ -131,24 +131,24 @@ TEST_F(IntervalSelectors, KnapSpecGoesOnWithWhatItChoseBefore) {
   plan_after(*first, text, 8);
   const auto later = make_knapspec({.when = {.interval = 64, .share = 0.0}}, {*executor_, costs_});
   later->restore(first->learnt().value());
-  const auto plan = later->begin(text)->plan();
+  const auto plan = later->begin(text)();
   ASSERT_TRUE(plan);
   EXPECT_EQ(plan->layers, first->learnt());
   // A file of another model is no use.
   const auto other = make_knapspec({.when = {.interval = 64, .share = 0.0}}, {*executor_, costs_});
   other->restore(LayerSet::none(3));
-  EXPECT_FALSE(other->begin(text)->plan());
+  EXPECT_FALSE(other->begin(text)());
 }
 
 TEST_F(IntervalSelectors, AttentionWeighsMoreBehindLongTexts) {
   Calibration costs = test::planted_costs();
   costs.curve = CostCurve({{.n_rows = 1, .seconds = 26, .seconds_per_token = 0.012}});
-  EXPECT_EQ(block_weights(PassCosts(costs), 12, 0).attention, 1);
-  EXPECT_EQ(block_weights(PassCosts(costs), 12, 2000).attention, 3);
+  EXPECT_EQ(block_weights(PassCosts(costs), 12, 0).attention_weight, 1);
+  EXPECT_EQ(block_weights(PassCosts(costs), 12, 2000).attention_weight, 3);
   costs.blocks.mlp = 4;
-  EXPECT_EQ(block_weights(PassCosts(costs), 12, 0).mlp, 4);
-  EXPECT_EQ(block_weights(PassCosts(costs), 12, 0).attention, 1);
-  EXPECT_EQ(block_weights(PassCosts(costs), 12, 3000).mlp, 1);
+  EXPECT_EQ(block_weights(PassCosts(costs), 12, 0).mlp_weight, 4);
+  EXPECT_EQ(block_weights(PassCosts(costs), 12, 0).attention_weight, 1);
+  EXPECT_EQ(block_weights(PassCosts(costs), 12, 3000).mlp_weight, 1);
 }
 
 // Layers both of whose blocks do nothing.
@@ -182,13 +182,13 @@ TEST_F(IntervalSelectors, DelLooksAtEveryTokenOnceIfItIsToldTo) {
   const auto chooser = selector->begin(request);
   for (int i = 0; i < 20; ++i) {
     const int64_t before = executor_->n_passes();
-    chooser->plan();
+    chooser();
     EXPECT_EQ(executor_->n_passes() > before, i >= 6) << i;
     request.grow();
   }
-  chooser->plan();
+  chooser();
   const int64_t before = executor_->n_passes();
-  chooser->plan();
+  chooser();
   EXPECT_EQ(executor_->n_passes(), before) << "there is nothing new";
 }
 
@@ -221,7 +221,8 @@ TEST(ExitCounts, ChooseTheMostTokensPerLayer) {
     }
   }
   const auto best = counts.best();
-  EXPECT_EQ(best.n_run, 2);
+  ASSERT_TRUE(best);
+  EXPECT_EQ(best->layers, LayerSet::first_blocks(10, 2 * 2));
   double rate = 0.1, expected = 1;
   int n_best = 0;
   for (int n = 1; n <= 17; ++n) {
@@ -231,21 +232,21 @@ TEST(ExitCounts, ChooseTheMostTokensPerLayer) {
       n_best = n;
     }
   }
-  EXPECT_EQ(best.n_tokens, n_best);
-  EXPECT_NEAR(best.threshold.value(), 0.6, 1e-9);
+  EXPECT_EQ(best->max_tokens, n_best);
+  EXPECT_NEAR(best->threshold.value(), 0.6, 1e-9);
 }
 
 TEST(ExitCounts, ForgetAndDoNotDraftWithoutHits) {
   ExitCounts counts(10, 0.5);
-  EXPECT_EQ(counts.best().n_tokens, 0);
+  EXPECT_FALSE(counts.best());
   counts.add(3, true, 0.9);
-  EXPECT_EQ(counts.best().n_run, 3);
-  EXPECT_FALSE(counts.best().threshold) << "no misses to compare with";
+  EXPECT_EQ(counts.best().value().layers, LayerSet::first_blocks(10, 2 * 3));
+  EXPECT_EQ(counts.best()->threshold, 0) << "no misses to compare with";
   for (int i = 0; i < 20; ++i) {
     counts.fade();
     counts.add(3, false, 0.5);
   }
-  EXPECT_EQ(counts.best().n_tokens, 0);
+  EXPECT_FALSE(counts.best());
 }
 
 }  // namespace

@@ -40,15 +40,16 @@ struct KnapsackOptions {
 struct KnapsackChoice {
   LayerSet layers;
   int skipped_weight = 0;
-  double cosine = 1;     // of the states behind the last block
-  double agreement = 1;  // of what the model says with them
+  double skipped_share = 0;  // of the weight of all blocks
+  double cosine = 1;         // of the states behind the last block
+  double agreement = 1;      // of what the model says with them
 };
 
 // By rising weight left out; the first leaves out nothing.
 std::vector<KnapsackChoice> solve_knapsack(BlockStates& states, const KnapsackOptions& options);
 
 // Those of them that are the best trade of likeness for weight left out at some price, from
-// cheap to dear; the full model is not among them. `total`: the weight of all blocks.
-std::vector<KnapsackChoice> best_trades(const std::vector<KnapsackChoice>& choices, int total);
+// cheap to dear; the full model is not among them.
+std::vector<KnapsackChoice> best_trades(const std::vector<KnapsackChoice>& choices);
 
 }  // namespace forerun

@@ -18,63 +18,17 @@ constexpr size_t kDraftTokens = 16;
 // Of layers that were chosen before.
 constexpr double kUsualAgreement = 0.8;
 
-// `expected`: what to compare all of them with; empty: the text.
-std::vector<AgreementWindow> as_long_as_drafts(const AgreementWindow& all,
-                                               std::span<const TokenId> expected) {
+std::vector<AgreementWindow> as_long_as_drafts(const AgreementWindow& all) {
   std::vector<AgreementWindow> windows;
   for (size_t n_left = all.n; n_left > 0;) {
     const size_t n = std::min(n_left, kDraftTokens);
+    AgreementWindow window{.request = all.request, .end = all.end - (all.n - n_left), .n = n};
     n_left -= n;
-    AgreementWindow window{.request = all.request, .end = all.end - (all.n - n_left - n), .n = n};
-    if (!expected.empty()) window.expected = expected.subspan(n_left, n);
+    if (!all.expected.empty()) window.expected = all.expected.subspan(n_left, n);
     windows.push_back(window);
   }
   return windows;
 }
-
-int or_no_limit(int limit) {
-  return limit > 0 ? limit : std::numeric_limits<int>::max();
-}
-
-}  // namespace
-
-void KnapSpecOptions::describe(OptionVisitor& visitor) {
-  when.describe(visitor);
-  visitor.visit({"cap", "Share of the weight of all blocks that may be left out"}, cap, {0.0, 1.0});
-  visitor.visit({"cosine", "Likeness below which a branch is dropped"}, min_cosine, {-1.0, 1.0});
-  visitor.visit({"branches", "Branches of the dynamic programme (0: all)"}, branches, {0, 4096});
-  visitor.visit({"window", "Tokens it looks at, of the last verifications"}, window, {1, 64});
-  visitor.visit({"check", "Tokens to compare the best sets on (0: as published)"}, check, {0, 256});
-  visitor.visit({"adapt", "Let lengths of drafts follow what becomes of them (false: as published)"},
-                adapt);
-}
-
-BlockWeights block_weights(const PassCosts& costs, int n_layers, int n_context) {
-  const double attention = costs.attention_block(n_layers, n_context);
-  const double mlp = costs.blocks().mlp;
-  const double ratio = mlp > 0 && attention > 0 ? attention / mlp : 1;
-  return {.attention = std::max(1, static_cast<int>(std::lround(ratio))),
-          .mlp = std::max(1, static_cast<int>(std::lround(1 / ratio)))};
-}
-
-std::vector<KnapsackChoice> knapspec_choices(BlockStates& states, const KnapSpecOptions& options,
-                                             const PassCosts& costs, int n_context) {
-  const BlockWeights weights = block_weights(costs, states.n_layers(), n_context);
-  const int all = weights.of_layers(states.n_layers());
-  return solve_knapsack(states, {.attention_weight = weights.attention,
-                                 .mlp_weight = weights.mlp,
-                                 .max_weight = static_cast<int>(all * options.cap),
-                                 .min_cosine = options.min_cosine,
-                                 .max_branches = or_no_limit(options.branches)});
-}
-
-std::vector<KnapsackChoice> quick_choices(BlockStates& states, const PassCosts& costs, int n_context) {
-  const BlockWeights weights = block_weights(costs, states.n_layers(), n_context);
-  return best_trades(knapspec_choices(states, {.branches = kQuickBranches}, costs, n_context),
-                     weights.of_layers(states.n_layers()));
-}
-
-namespace {
 
 // A set that drafts, and how often what it drafts is the model's own: counts that fade, so that the
 // latest drafts, about fifty of them, count most.
@@ -102,9 +56,11 @@ class KnapSpecSelector final : public IntervalSelector {
   KnapSpecSelector(const KnapSpecOptions& options, const SelectorResources& resources)
       : IntervalSelector(options.when, resources),
         options_(options),
-        probe_(resources.executor),
         idle_blocks_(resources.executor, resources.costs) {}
 
+  void observe(const ChainOutcome& outcome) override {
+    if (chosen_) chosen_->observe(outcome);
+  }
   std::optional<LayerSet> learnt() const override {
     if (chosen_) return chosen_->layers;
     if (!idle_blocks_.is_done()) return std::nullopt;
@@ -118,16 +74,48 @@ class KnapSpecSelector final : public IntervalSelector {
   }
 
  private:
-  bool look(const RequestView& request, const RecentText& recent) override;
+  bool look(const RequestView& request, const RecentText& recent) override {
+    const size_t n_text = request.text().size();
+    const auto n_context = static_cast<int>(n_text);
+    const size_t n = std::min({recent.n_tokens, static_cast<size_t>(options_.window), n_text - 1});
+    if (n == 0) return false;
+    TextBlockStates states(executor_, request, n_text, n);
+    const auto value = [&](const Chosen& chosen) { return best(chosen, n_context).tokens_per_second; };
+    const auto choices = knapspec_choices(states, options_, costs_, n_context);
+    const auto published = std::ranges::max_element(choices, {}, [&](const KnapsackChoice& choice) {
+      return value(Chosen(choice.layers, choice.agreement, n));
+    });
+    std::vector<KnapsackChoice> compared;
+    if (options_.check > 0) compared = best_trades(choices);
+    if (std::ranges::find(compared, published->layers, &KnapsackChoice::layers) == compared.end()) {
+      compared.push_back(*published);
+    }
+    AgreementWindow all{.request = &request,
+                        .end = n_text,
+                        .n = std::min(static_cast<size_t>(options_.check), n_text - 1)};
+    std::vector<TokenId> words;  // the model's own
+    std::vector<AgreementWindow> windows;
+    if (all.n > n) {
+      words = model_tokens(executor_, all);
+      all.expected = words;
+      windows = as_long_as_drafts(all);
+    }
+    chosen_.reset();
+    for (const KnapsackChoice& choice : compared) {
+      const auto agreement =
+          windows.empty() ? std::nullopt : measured_agreement(executor_, choice.layers, windows);
+      const Chosen candidate(choice.layers, agreement.value_or(choice.agreement), agreement ? all.n : n);
+      if (!chosen_ || value(candidate) > value(*chosen_)) chosen_ = candidate;
+    }
+    return true;
+  }
   std::optional<DraftPlan> plan(int n_context) override {
     if (!chosen_) return std::nullopt;
-    if (!options_.adapt) return as_published();
-    const int n_tokens = best(*chosen_, n_context, {.margin = kMargin}).n_tokens;
-    if (n_tokens == 0) return std::nullopt;
-    return DraftPlan{.layers = chosen_->layers, .max_tokens = n_tokens, .agreement = chosen_->chance()};
-  }
-  void observe(const ChainOutcome& outcome) override {
-    if (chosen_) chosen_->observe(outcome);
+    DraftPlan plan{.layers = chosen_->layers, .agreement = chosen_->chance()};
+    // As published, the drafter's threshold says how long drafts are; all blocks are no draft.
+    if (options_.adapt) plan.max_tokens = best(*chosen_, n_context, {.margin = kMargin}).n_tokens;
+    const bool pays = options_.adapt ? plan.max_tokens > 0 : !plan.layers.is_full();
+    return pays ? std::optional(plan) : std::nullopt;
   }
   // The programme, then what is compared.
   double look_seconds(int n_context) const override {
@@ -139,68 +127,51 @@ class KnapSpecSelector final : public IntervalSelector {
     return idle_blocks_.promises_much(request, seconds, time);
   }
 
-  // As long as the drafter's threshold lets them be; all blocks are no draft.
-  std::optional<DraftPlan> as_published() const {
-    if (chosen_->layers.is_full()) return std::nullopt;
-    return DraftPlan{.layers = chosen_->layers, .agreement = chosen_->chance()};
-  }
   DraftValue best(const Chosen& chosen, int n_context, const DraftLengths& lengths = {}) const {
     const double seconds = costs_.pass_with(chosen.layers, n_context);
     return best_draft(costs_, chosen.chance(), seconds, n_context, lengths);
   }
-  // `n_tokens`: what the programme looked at.
-  Chosen checked(const KnapsackChoice& choice, size_t n_tokens,
-                 std::span<const AgreementWindow> windows) {
-    const auto agreement = windows.empty() ? std::nullopt : probe_.measure(choice.layers, windows);
-    if (!agreement) return Chosen(choice.layers, choice.agreement, n_tokens);
-    size_t n_compared = 0;
-    for (const AgreementWindow& window : windows) n_compared += window.n;
-    return Chosen(choice.layers, *agreement, n_compared);
-  }
 
   KnapSpecOptions options_;
-  AgreementProbe probe_;
   IdleBlockCheck idle_blocks_;
   std::optional<Chosen> chosen_;  // nullopt: nothing yet
 };
 
-bool KnapSpecSelector::look(const RequestView& request, const RecentText& recent) {
-  const size_t n_text = request.text().size();
-  const auto n_context = static_cast<int>(n_text);
-  const size_t n = std::min({recent.n_tokens, static_cast<size_t>(options_.window), n_text - 1});
-  if (n == 0) return false;
-  TextBlockStates states(executor_, request, n_text, n);
-  const auto value = [&](const Chosen& chosen) { return best(chosen, n_context).tokens_per_second; };
-  const auto choices = knapspec_choices(states, options_, costs_, n_context);
-  const auto published = std::ranges::max_element(choices, {}, [&](const KnapsackChoice& choice) {
-    return value(Chosen(choice.layers, choice.agreement, n));
-  });
-  std::vector<KnapsackChoice> compared;
-  if (options_.check > 0) {
-    const BlockWeights weights = block_weights(costs_, states.n_layers(), n_context);
-    compared = best_trades(choices, weights.of_layers(states.n_layers()));
-  }
-  if (std::ranges::find(compared, published->layers, &KnapsackChoice::layers) == compared.end()) {
-    compared.push_back(*published);
-  }
-  const AgreementWindow all{.request = &request,
-                            .end = n_text,
-                            .n = std::min(static_cast<size_t>(options_.check), n_text - 1)};
-  std::vector<TokenId> model_tokens;
-  std::vector<AgreementWindow> windows;
-  if (all.n > n) {
-    model_tokens = probe_.model_tokens(all);
-    windows = as_long_as_drafts(all, model_tokens);
-  }
-  chosen_.reset();
-  for (const KnapsackChoice& choice : compared) {
-    const Chosen candidate = checked(choice, n, windows);
-    if (!chosen_ || value(candidate) > value(*chosen_)) chosen_ = candidate;
-  }
-  return true;
+}  // namespace
+
+void KnapSpecOptions::describe(OptionVisitor& visitor) {
+  when.describe(visitor);
+  visitor.visit({"cap", "Share of the weight of all blocks that may be left out"}, cap, {0.0, 1.0});
+  visitor.visit({"cosine", "Likeness below which a branch is dropped"}, min_cosine, {-1.0, 1.0});
+  visitor.visit({"branches", "Branches of the dynamic programme (0: all)"}, branches, {0, 4096});
+  visitor.visit({"window", "Tokens it looks at, of the last verifications"}, window, {1, 64});
+  visitor.visit({"check", "Tokens to compare the best sets on (0: as published)"}, check, {0, 256});
+  visitor.visit({"adapt", "Let lengths of drafts follow what becomes of them (false: as published)"},
+                adapt);
 }
 
-}  // namespace
+KnapsackOptions block_weights(const PassCosts& costs, int n_layers, int n_context) {
+  const double attention = costs.attention_block(n_layers, n_context);
+  const double mlp = costs.blocks().mlp;
+  const double ratio = mlp > 0 && attention > 0 ? attention / mlp : 1;
+  return {.attention_weight = std::max(1, static_cast<int>(std::lround(ratio))),
+          .mlp_weight = std::max(1, static_cast<int>(std::lround(1 / ratio)))};
+}
+
+std::vector<KnapsackChoice> knapspec_choices(BlockStates& states, const KnapSpecOptions& options,
+                                             const PassCosts& costs, int n_context) {
+  const int n_layers = states.n_layers();
+  KnapsackOptions programme = block_weights(costs, n_layers, n_context);
+  const int all = n_layers * (programme.attention_weight + programme.mlp_weight);
+  programme.max_weight = static_cast<int>(all * options.cap);
+  programme.min_cosine = options.min_cosine;
+  if (options.branches > 0) programme.max_branches = options.branches;
+  return solve_knapsack(states, programme);
+}
+
+std::vector<KnapsackChoice> quick_choices(BlockStates& states, const PassCosts& costs, int n_context) {
+  return best_trades(knapspec_choices(states, {.branches = kQuickBranches}, costs, n_context));
+}
 
 std::unique_ptr<LayerSelector> make_knapspec(const KnapSpecOptions& options,
                                              const SelectorResources& resources) {

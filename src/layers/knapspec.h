@@ -35,15 +35,9 @@ struct KnapSpecOptions {
   void describe(OptionVisitor& visitor);
 };
 
-// The weights of blocks behind `n_context` tokens: 1 for the cheaper kind, and as often that as
-// it costs for the other.
-struct BlockWeights {
-  int attention;
-  int mlp;
-
-  int of_layers(int n) const { return n * (attention + mlp); }
-};
-BlockWeights block_weights(const PassCosts& costs, int n_layers, int n_context);
+// A programme with the weights of blocks behind `n_context` tokens: 1 for the cheaper kind, and as often
+// that as it costs for the other.
+KnapsackOptions block_weights(const PassCosts& costs, int n_layers, int n_context);
 
 // What can be left out, by rising weight; the programme of `options` over `states` of a text
 // with `n_context` tokens.

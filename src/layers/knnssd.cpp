@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <string_view>
+#include <utility>
 
 #include "core/check.h"
 
@@ -25,32 +26,14 @@ void KnnOptions::describe(OptionVisitor& visitor) {
                 kFallbacks);
 }
 
-class KnnSelector::Chooser final : public RequestLayers {
- public:
-  Chooser(const KnnSelector& selector, const RequestView& request)
-      : selector_(selector), request_(request) {}
-
-  std::optional<DraftPlan> plan() override {
-    if (!is_chosen_) {
-      CHECK(request_.prompt_state() != nullptr);
-      layers_ = selector_.layers_for(*request_.prompt_state());
-      is_chosen_ = true;
-    }
-    return layers_ ? std::optional(DraftPlan{.layers = *layers_}) : std::nullopt;
-  }
-
- private:
-  const KnnSelector& selector_;
-  const RequestView& request_;
-  bool is_chosen_ = false;
-  std::optional<LayerSet> layers_;
-};
-
-KnnSelector::KnnSelector(const KnnOptions& options, const Model& model)
-    : domains_(DomainFile::load(options.domains, &model)), fallback_(options.fallback) {}
-
-std::unique_ptr<RequestLayers> KnnSelector::begin(const RequestView& request) {
-  return std::make_unique<Chooser>(*this, request);
+// The prompt, which is not read yet, says it once.
+NextPlan KnnSelector::begin(const RequestView& request) {
+  return [this, &request, is_known = false, plan = std::optional<DraftPlan>()]() mutable {
+    if (std::exchange(is_known, true)) return plan;
+    CHECK(request.prompt_state() != nullptr);
+    if (const auto layers = layers_for(*request.prompt_state())) plan = DraftPlan{.layers = *layers};
+    return plan;
+  };
 }
 
 std::optional<LayerSet> KnnSelector::layers_for(const PromptState& prompt) const {

@@ -12,7 +12,6 @@
 // than itself.
 #pragma once
 
-#include <memory>
 #include <string>
 
 #include "core/option_visitor.h"
@@ -31,17 +30,16 @@ struct KnnOptions {
 class KnnSelector final : public LayerSelector {
  public:
   // Reads the file, which is for this model. Throws Error.
-  KnnSelector(const KnnOptions& options, const Model& model);
+  KnnSelector(const KnnOptions& options, const Model& model)
+      : domains_(DomainFile::load(options.domains, &model)), fallback_(options.fallback) {}
 
-  std::unique_ptr<RequestLayers> begin(const RequestView& request) override;
+  NextPlan begin(const RequestView& request) override;
   bool wants_prompt_state() const override { return true; }
 
   // The layers for a prompt with this state; nullopt: better not to draft.
   std::optional<LayerSet> layers_for(const PromptState& prompt) const;
 
  private:
-  class Chooser;
-
   DomainFile domains_;
   std::string fallback_;
 };

@@ -95,7 +95,7 @@ TEST_F(KnnTest, ThePromptDecidesOnce) {
   const ReadPrompt request(state_of(prompt(2, 11)));
   const auto chooser = selector.begin(request);
   EXPECT_EQ(request.n_asked, 0) << "it is not read yet";
-  for (int i = 0; i < 3; ++i) EXPECT_EQ(chooser->plan().value().layers, layers_of(2));
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(chooser().value().layers, layers_of(2));
   EXPECT_LE(request.n_asked, 2);
 }
 

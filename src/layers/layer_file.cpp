@@ -19,9 +19,12 @@ constexpr JsonFileKind kLayerFile{.version_field = "forerun_layers",
                                   .what = "set of layers",
                                   .command = "forerun layers search"};
 
+struct Nonsense {};
+
 }  // namespace
 
-Json load_json(const JsonFileKind& kind, const std::filesystem::path& path) {
+void load_json(const JsonFileKind& kind, const std::filesystem::path& path,
+               const std::function<void(const Json&)>& parse) {
   std::error_code ignored;
   if (!std::filesystem::exists(path, ignored)) {
     fail(ErrorCode::kNotFound, "there is no file {}: make one with '{}'", path.string(), kind.command);
@@ -30,16 +33,21 @@ Json load_json(const JsonFileKind& kind, const std::filesystem::path& path) {
   if (!stream.good() || std::filesystem::is_directory(path, ignored)) {
     fail(ErrorCode::kIo, "cannot read {}: is it a file, and may you read it?", path.string());
   }
-  Json json = Json::parse(stream, nullptr, /*allow_exceptions=*/false);
-  const auto version = json.is_object() ? json.find(kind.version_field) : json.end();
-  if (version == json.end() || !version->is_number_integer()) fail_damaged(kind, path);
-  check_file_version(path, version->get<int64_t>(), kind.version);
-  return json;
-}
-
-void fail_damaged(const JsonFileKind& kind, const std::filesystem::path& path) {
+  try {
+    const Json json = Json::parse(stream);
+    const Json& version = json.at(kind.version_field);
+    expect(version.is_number_integer());
+    check_file_version(path, version.get<int64_t>(), kind.version);
+    return parse(json);
+  } catch (const Json::exception&) {
+  } catch (const Nonsense&) {
+  }
   fail(ErrorCode::kInvalidFile, "{} is no {}, or is damaged: make one with '{}'", path.string(),
        kind.what, kind.command);
+}
+
+void expect(bool makes_sense) {
+  if (!makes_sense) throw Nonsense();
 }
 
 void fail_other_model(const JsonFileKind& kind, const std::filesystem::path& path) {
@@ -47,11 +55,12 @@ void fail_other_model(const JsonFileKind& kind, const std::filesystem::path& pat
        path.string(), kind.command);
 }
 
-std::optional<uint64_t> parse_fingerprint(const Json& json) {
+uint64_t parse_fingerprint(const Json& json) {
   const auto text = json.get<std::string>();
   uint64_t fingerprint = 0;
   std::from_chars(text.data(), text.data() + text.size(), fingerprint, 16);
-  return text == fingerprint_text(fingerprint) ? std::optional(fingerprint) : std::nullopt;
+  expect(text == fingerprint_text(fingerprint));
+  return fingerprint;
 }
 
 Json skipped_json(const LayerSet& layers) {
@@ -62,13 +71,12 @@ Json skipped_json(const LayerSet& layers) {
   return skipped;
 }
 
-std::optional<LayerSet> parse_skipped(const Json& json, int n_layers) {
-  if (!json.is_array() || n_layers < 1 || n_layers > LayerSet::kMaxLayers) return std::nullopt;
+LayerSet parse_skipped(const Json& json, int n_layers) {
+  expect(json.is_array() && n_layers >= 1 && n_layers <= LayerSet::kMaxLayers);
   LayerSet layers = LayerSet::full(n_layers);
   for (const Json& entry : json) {
-    if (!entry.is_number_integer()) return std::nullopt;
     const auto block = entry.get<int64_t>();
-    if (block < 0 || block >= layers.n_blocks()) return std::nullopt;
+    expect(entry.is_number_integer() && block >= 0 && block < layers.n_blocks());
     layers.set(BlockId{static_cast<int32_t>(block)}, false);
   }
   return layers;
@@ -81,7 +89,7 @@ Json origin_json(const LayerOrigin& found) {
           {"best_so_far", found.best_so_far}};
 }
 
-std::optional<LayerOrigin> parse_origin(const Json& json) {
+LayerOrigin parse_origin(const Json& json) {
   LayerOrigin found{.method = json.at("method").get<std::string>(),
                     .objective = json.at("objective").get<std::string>(),
                     .speedup = json.at("speedup").get<double>(),
@@ -89,10 +97,10 @@ std::optional<LayerOrigin> parse_origin(const Json& json) {
                     .n_tokens = json.at("tokens").get<int>(),
                     .n_candidates = json.at("candidates").get<int>(),
                     .best_so_far = json.at("best_so_far").get<std::vector<double>>()};
-  bool makes_sense = found.n_texts >= 0 && found.n_tokens >= 0 && found.n_candidates >= 0;
-  makes_sense &= std::isfinite(found.speedup);
-  for (const double speedup : found.best_so_far) makes_sense &= std::isfinite(speedup);
-  return makes_sense ? std::optional(std::move(found)) : std::nullopt;
+  expect(found.n_texts >= 0 && found.n_tokens >= 0 && found.n_candidates >= 0);
+  expect(std::isfinite(found.speedup));
+  for (const double speedup : found.best_so_far) expect(std::isfinite(speedup));
+  return found;
 }
 
 void LayerFile::save(const std::filesystem::path& path) const {
@@ -105,19 +113,16 @@ void LayerFile::save(const std::filesystem::path& path) const {
 }
 
 LayerFile LayerFile::load(const std::filesystem::path& path, const std::optional<LayerModel>& model) {
-  const Json json = load_json(kLayerFile, path);
-  try {
-    const auto fingerprint = parse_fingerprint(json.at("model"));
-    const auto layers = parse_skipped(json.at("skipped"), json.at("n_layers").get<int>());
-    const auto found = parse_origin(json.at("found"));
-    if (!fingerprint || !layers || !found) fail_damaged(kLayerFile, path);
-    if (model && (*fingerprint != model->fingerprint || layers->n_layers() != model->n_layers)) {
-      fail_other_model(kLayerFile, path);
-    }
-    return {.model = *fingerprint, .layers = *layers, .found = *found};
-  } catch (const Json::exception&) {
-    fail_damaged(kLayerFile, path);
+  LayerFile file;
+  load_json(kLayerFile, path, [&](const Json& json) {
+    file = {.model = parse_fingerprint(json.at("model")),
+            .layers = parse_skipped(json.at("skipped"), json.at("n_layers").get<int>()),
+            .found = parse_origin(json.at("found"))};
+  });
+  if (model && (file.model != model->fingerprint || file.layers.n_layers() != model->n_layers)) {
+    fail_other_model(kLayerFile, path);
   }
+  return file;
 }
 
 }  // namespace forerun

@@ -13,6 +13,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
@@ -60,21 +61,21 @@ struct JsonFileKind {
   const char* command;        // that makes such a file
 };
 
-// {kNotFound}, {kIo}, {kInvalidFile} no JSON or not of this kind, {kUnsupported} of another
-// version.
-nlohmann::ordered_json load_json(const JsonFileKind& kind, const std::filesystem::path& path);
-[[noreturn]] void fail_damaged(const JsonFileKind& kind, const std::filesystem::path& path);
+// Reads a file and has `parse` make sense of it. Throws Error: {kNotFound}, {kIo}, {kUnsupported} of
+// another version, {kInvalidFile} no JSON, not of this kind or damaged: something is missing or of
+// another type, for which nlohmann's accessors throw, or makes no sense, for which expect() does.
+void load_json(const JsonFileKind& kind, const std::filesystem::path& path,
+               const std::function<void(const nlohmann::ordered_json&)>& parse);
+void expect(bool makes_sense);
 [[noreturn]] void fail_other_model(const JsonFileKind& kind, const std::filesystem::path& path);
 
-// Parsers throw nlohmann::json::exception for what is missing or of another type and return
-// nullopt for what makes no sense; both are damage.
-std::optional<uint64_t> parse_fingerprint(const nlohmann::ordered_json& json);
+uint64_t parse_fingerprint(const nlohmann::ordered_json& json);
 
 // The list of the blocks that are left out.
 nlohmann::ordered_json skipped_json(const LayerSet& layers);
-std::optional<LayerSet> parse_skipped(const nlohmann::ordered_json& json, int n_layers);
+LayerSet parse_skipped(const nlohmann::ordered_json& json, int n_layers);
 
 nlohmann::ordered_json origin_json(const LayerOrigin& found);
-std::optional<LayerOrigin> parse_origin(const nlohmann::ordered_json& json);
+LayerOrigin parse_origin(const nlohmann::ordered_json& json);
 
 }  // namespace forerun

@@ -2,14 +2,13 @@
 // implements.
 //
 // A LayerSelector belongs to the engine and holds what requests share (the best set so far,
-// sets of domains). It makes a RequestLayers for each request.
+// sets of domains).
 //
 // Not thread-safe.
 #pragma once
 
 #include <functional>
 #include <limits>
-#include <memory>
 #include <optional>
 #include <string_view>
 
@@ -28,23 +27,19 @@ struct DraftPlan {
   std::optional<double> agreement = std::nullopt;  // of drafted tokens with the model's, if known
 };
 
-class RequestLayers {
- public:
-  virtual ~RequestLayers() = default;
-  // Asked before every draft; may run passes of its own over the request's text.
-  // nullopt: better not to draft.
-  virtual std::optional<DraftPlan> plan() = 0;
-  // Of the draft that was made with the last plan, if there was one.
-  virtual void observe(const ChainOutcome& /*outcome*/) {}
-  // The request ended in good order.
-  virtual void finish() {}
-};
+// Asked before every draft of a request; may run passes of its own over its text. nullopt: better not to
+// draft.
+using NextPlan = std::function<std::optional<DraftPlan>()>;
 
 class LayerSelector {
  public:
   virtual ~LayerSelector() = default;
   // Both the selector and the request outlive what it returns.
-  virtual std::unique_ptr<RequestLayers> begin(const RequestView& request) = 0;
+  virtual NextPlan begin(const RequestView& request) = 0;
+  // Of a draft that was made with the latest plan of its request.
+  virtual void observe(const ChainOutcome& /*outcome*/) {}
+  // A request ended in good order.
+  virtual void finish() {}
   // Whether it needs RequestView::prompt_state().
   virtual bool wants_prompt_state() const { return false; }
   // What it chose, for another run to begin with: nullopt where it has not looked yet, all blocks where
@@ -68,11 +63,18 @@ class FixedLayers final : public LayerSelector {
   explicit FixedLayers(const std::optional<LayerSet>& layers,
                        const std::optional<AdaptiveThreshold>& threshold = std::nullopt)
       : layers_(layers), threshold_(threshold) {}
-  std::unique_ptr<RequestLayers> begin(const RequestView& request) override;
+  NextPlan begin(const RequestView& /*request*/) override {
+    return [this]() -> std::optional<DraftPlan> {
+      if (!layers_) return std::nullopt;
+      return DraftPlan{.layers = *layers_,
+                       .threshold = threshold_ ? std::optional(threshold_->value()) : std::nullopt};
+    };
+  }
+  void observe(const ChainOutcome& outcome) override {
+    if (threshold_) threshold_->observe(outcome);
+  }
 
  private:
-  class OfRequest;
-
   std::optional<LayerSet> layers_;
   std::optional<AdaptiveThreshold> threshold_;
 };

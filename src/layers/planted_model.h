@@ -21,11 +21,13 @@ constexpr int kPlantedLayers = 12;
 // Blocks whose output is nothing, at irregular places; not in the first and last layer.
 inline const std::vector<int> kPlanted = {3, 4, 5, 7, 9, 10, 11, 14, 15, 16, 18, 20, 21};
 
-inline bool is_planted(int block) {
-  return std::find(kPlanted.begin(), kPlanted.end(), block) != kPlanted.end();
+inline LayerSet without_planted() {
+  LayerSet layers = LayerSet::full(kPlantedLayers);
+  for (const int block : kPlanted) layers.set(BlockId{block}, false);
+  return layers;
 }
 
-inline GgufBuilder planted_model() {
+inline std::shared_ptr<const Model> load_planted_model() {
   const TinyModelSpec spec{.n_layers = kPlantedLayers, .n_vocab = 300};
   GgufBuilder builder = tiny_model(spec);
   std::mt19937 random(2);
@@ -34,26 +36,16 @@ inline GgufBuilder planted_model() {
     const bool is_attention = block % 2 == 0;
     const int n_in = is_attention ? spec.n_heads * spec.head_dim : spec.n_ff;
     std::vector<float> weights(static_cast<size_t>(n_in * spec.n_embd), 0.0f);
-    if (!is_planted(block))
+    if (without_planted().runs(BlockId{block}))
       std::generate(weights.begin(), weights.end(), [&] { return normal(random); });
     const char* name = is_attention ? ".attn_output.weight" : ".ffn_down.weight";
     builder.add_floats("blk." + std::to_string(block / 2) + name, {n_in, spec.n_embd}, weights);
   }
-  return builder;
-}
-
-inline std::shared_ptr<const Model> load_planted_model() {
   const TempDir folder;
   const auto path = folder.file("model.gguf");
-  planted_model().write(path);
+  builder.write(path);
   return Model::load(GgufFile::open(path),
                      Device::open({.name = "cpu", .n_threads = 1, .pin_threads = false}));
-}
-
-inline LayerSet without_planted() {
-  LayerSet layers = LayerSet::full(kPlantedLayers);
-  for (const int block : kPlanted) layers.set(BlockId{block}, false);
-  return layers;
 }
 
 // A row costs little beside a pass, so that long drafts pay.

@@ -25,21 +25,21 @@ TEST_F(SelfSdTest, DraftsWithTheLayersOfTheFile) {
   const auto selector =
       make_selfsd({.layers = layer_file(test::without_planted())}, {*executor_, costs_, 0.7});
   const auto first = selector->begin(text);
-  ASSERT_TRUE(first->plan().has_value());
-  EXPECT_EQ(first->plan()->layers, test::without_planted());
-  EXPECT_EQ(first->plan()->threshold, 0.7);
-  first->observe({.n_tested = 1, .n_agreed = 0, .n_drafted = 3});
-  EXPECT_NEAR(selector->begin(text)->plan()->threshold.value(), 0.701, 1e-9) << "what was learnt stays";
+  ASSERT_TRUE(first().has_value());
+  EXPECT_EQ(first()->layers, test::without_planted());
+  EXPECT_EQ(first()->threshold, 0.7);
+  selector->observe({.n_tested = 1, .n_agreed = 0, .n_drafted = 3});
+  EXPECT_NEAR(selector->begin(text)()->threshold.value(), 0.701, 1e-9) << "what was learnt stays";
   const auto fixed = make_selfsd({.layers = layer_file(test::without_planted()), .adapt = false},
                                  {*executor_, costs_, 0.7});
-  EXPECT_EQ(fixed->begin(text)->plan()->threshold, std::nullopt) << "the drafter's own";
+  EXPECT_EQ(fixed->begin(text)()->threshold, std::nullopt) << "the drafter's own";
 }
 
 TEST_F(SelfSdTest, DoesNotDraftWithTheWholeModel) {
   const test::WrittenText text(*executor_, 0.0f, 4);
   const auto selector = make_selfsd({.layers = layer_file(LayerSet::full(test::kPlantedLayers))},
                                     {*executor_, costs_, 0.7});
-  EXPECT_FALSE(selector->begin(text)->plan().has_value());
+  EXPECT_FALSE(selector->begin(text)().has_value());
 }
 
 TEST_F(SelfSdTest, NeedsAFileForThisModel) {

@@ -10,7 +10,9 @@
 #include "core/error.h"
 #include "core/replace_file.h"
 #include "cost/draft_value.h"
+#include "layers/agreement.h"
 #include "layers/block_search.h"
+#include "layers/knapspec.h"
 #include "layers/layer_file.h"
 
 namespace forerun {
@@ -27,58 +29,50 @@ constexpr int kEnoughTested = 64;
 constexpr double kGoodShare = 0.7;
 constexpr double kLessSkip = 0.4;
 
-bool is_published(const SwiftOptions& options) {
-  return options.search == "published";
-}
-
 constexpr JsonFileKind kState{.version_field = "forerun_swift",
                               .version = 1,
                               .what = "state of SWIFT's search",
                               .command = "forerun run --spec swift --swift-state NEW_FILE"};
 
-// The file of the state, if there is one.
-std::optional<Json> kept_state(const SwiftOptions& options) {
-  std::error_code ignored;
-  if (options.state.empty() || !std::filesystem::exists(options.state, ignored)) return std::nullopt;
-  return load_json(kState, options.state);
-}
-
-SubsetSearch restore_search(const Json& state, const std::filesystem::path& path, uint64_t model,
-                            SubsetProblem problem, const SubsetSearchOptions& options) {
-  try {
-    if (parse_fingerprint(state.at("model")) != model) fail_other_model(kState, path);
-    return SubsetSearch::from_json(state.at("search"), std::move(problem), options);
-  } catch (const Json::exception&) {
-    fail_damaged(kState, path);
-  } catch (const Error& error) {
-    if (error.code() == ErrorCode::kInvalidArgument) throw;
-    fail(error.code(), "{}: {}", path.string(), error.what());
-  }
-}
-
-// The share that was left out at last, if that was less than is asked for.
-SwiftOptions with_kept_skip(SwiftOptions options) {
-  const auto state = is_published(options) && options.adapt ? kept_state(options) : std::nullopt;
-  if (state && state->value("skip", Json()) == kLessSkip)
-    options.skip = std::min(options.skip, kLessSkip);
-  return options;
-}
-
-// `first`: what to begin with.
+// Begins with `first`, or goes on from `state`, if there is one of them.
 SubsetSearch make_search(const SwiftOptions& options, const Model& model,
-                         const std::optional<LayerSet>& first = std::nullopt) {
-  const auto strategy = is_published(options) ? SubsetStrategy::kSwift : SubsetStrategy::kNeighbour;
+                         const std::optional<LayerSet>& first = std::nullopt,
+                         const Json* state = nullptr) {
+  const auto strategy = options.is_published() ? SubsetStrategy::kSwift : SubsetStrategy::kNeighbour;
   BlockSearchOptions search{.skip = options.skip,
                             .max_candidates = options.max_candidates,
                             .max_without_progress = options.max_without_progress};
   if (first) search.first_sets = {*first};
   // Scores are of other text now and then.
   SubsetSearchOptions subset = subset_options(strategy, search, /*is_noisy=*/true);
-  if (is_published(options)) subset.good_score = options.good_agreement;
+  if (options.is_published()) subset.good_score = options.good_agreement;
   SubsetProblem problem = block_problem(model.config().n_layers, strategy, search);
-  const auto state = kept_state(options);
-  if (!state) return SubsetSearch(std::move(problem), subset);
-  return restore_search(*state, options.state, model.fingerprint(), std::move(problem), subset);
+  return state != nullptr ? SubsetSearch::from_json(*state, std::move(problem), subset)
+                          : SubsetSearch(std::move(problem), subset);
+}
+
+// Goes on from the state's file, if there is one, with the share that was left out at last if that was
+// less than is asked for.
+SubsetSearch first_search(SwiftOptions& options, const Model& model) {
+  std::error_code ignored;
+  const bool is_kept = !options.state.empty() && std::filesystem::exists(options.state, ignored);
+  if (!is_kept) return make_search(options, model);
+  std::optional<SubsetSearch> search;
+  load_json(kState, options.state, [&](const Json& state) {
+    if (options.is_published() && options.adapt && state.value("skip", Json()) == kLessSkip) {
+      options.skip = std::min(options.skip, kLessSkip);
+    }
+    if (state.at("model").get<std::string>() != fingerprint_text(model.fingerprint())) {
+      fail_other_model(kState, options.state);
+    }
+    try {
+      search = make_search(options, model, std::nullopt, &state.at("search"));
+    } catch (const Error& error) {
+      if (error.code() == ErrorCode::kInvalidArgument) throw;
+      fail(error.code(), "{}: {}", options.state, error.what());
+    }
+  });
+  return std::move(*search);
 }
 
 }  // namespace
@@ -97,54 +91,33 @@ void SwiftOptions::describe(OptionVisitor& visitor) {
   visitor.visit({"state", "File that keeps what was learnt, for later runs"}, state, {});
 }
 
-class SwiftSelector::Chooser final : public RequestLayers {
- public:
-  Chooser(SwiftSelector& selector, const RequestView& request)
-      : selector_(selector), tokens_{.request = &request} {}
-
-  std::optional<DraftPlan> plan() override {
-    const size_t n_text = tokens_.request->text().size();
-    selector_.time_.begin_step(std::exchange(is_first_step_, false),
-                               selector_.resources_.costs.pass(1, static_cast<int>(n_text)));
-    const bool is_stale = !selector_.has_window(tokens_) || n_text > tokens_.end + kSameWindow;
-    if (is_published(selector_.options_) || is_stale) {
-      tokens_ = {.request = tokens_.request, .end = n_text};
-    }
-    selector_.try_candidate(tokens_);
-    const auto layers = selector_.best();
-    return layers ? std::optional(DraftPlan{.layers = *layers}) : std::nullopt;
-  }
-  void observe(const ChainOutcome& outcome) override { selector_.observe(outcome); }
-  void finish() override { selector_.keep_state(); }
-
- private:
-  SwiftSelector& selector_;
-  Tokens tokens_;
-  bool is_first_step_ = true;
-};
-
 SwiftSelector::SwiftSelector(const SwiftOptions& options, const SelectorResources& resources)
-    : options_(with_kept_skip(options)),
+    : options_(options),
       resources_(resources),
       time_(options.share),
-      probe_(resources.executor),
       idle_blocks_(resources.executor, resources.costs),
-      search_(make_search(options_, resources.executor.model())),
+      search_(first_search(options_, model())),
       n_kept_(search_.n_scores()),
-      has_begun_(is_published(options) || search_.n_scores() > 0) {}
+      has_begun_(options.is_published() || search_.n_scores() > 0) {}
 
-SwiftSelector::~SwiftSelector() {
-  keep_state();
+NextPlan SwiftSelector::begin(const RequestView& request) {
+  return [this, tokens = Tokens{.request = &request}]() mutable { return next_plan(tokens); };
 }
 
-std::unique_ptr<RequestLayers> SwiftSelector::begin(const RequestView& request) {
-  return std::make_unique<Chooser>(*this, request);
+std::optional<DraftPlan> SwiftSelector::next_plan(Tokens& tokens) {
+  const size_t n_text = tokens.request->text().size();
+  time_.begin_step(/*is_first=*/tokens.end == 0, resources_.costs.pass(1, static_cast<int>(n_text)));
+  const bool is_stale = !has_window(tokens) || n_text > tokens.end + kSameWindow;
+  if (options_.is_published() || is_stale) tokens = {.request = tokens.request, .end = n_text};
+  try_candidate(tokens);
+  const auto layers = best();
+  return layers ? std::optional(DraftPlan{.layers = *layers}) : std::nullopt;
 }
 
-void SwiftSelector::keep_state() {
+void SwiftSelector::finish() {
   if (options_.state.empty() || search_.n_scores() == n_kept_) return;
   const Json json{{kState.version_field, kState.version},
-                  {"model", fingerprint_text(resources_.executor.model().fingerprint())},
+                  {"model", fingerprint_text(model().fingerprint())},
                   {"skip", options_.skip},
                   {"search", search_.to_json()}};
   try {
@@ -157,7 +130,7 @@ void SwiftSelector::keep_state() {
 
 // Sets of another size score otherwise: the search begins anew.
 void SwiftSelector::observe(const ChainOutcome& outcome) {
-  if (!is_published(options_) || !options_.adapt || options_.skip <= kLessSkip) return;
+  if (!options_.is_published() || !options_.adapt || options_.skip <= kLessSkip) return;
   drafted_.n_tested += outcome.n_tested;
   drafted_.n_agreed += outcome.n_agreed;
   if (drafted_.n_tested < kEnoughTested) return;
@@ -165,60 +138,45 @@ void SwiftSelector::observe(const ChainOutcome& outcome) {
   drafted_ = {};
   if (is_good) return;
   options_.skip = kLessSkip;
-  SwiftOptions fresh = options_;
-  fresh.state.clear();
-  search_ = make_search(fresh, resources_.executor.model());
+  search_ = make_search(options_, model());
   n_kept_ = 0;
 }
 
 std::optional<LayerSet> SwiftSelector::best() const {
   const auto& found = search_.best();
-  if (is_published(options_) && !found) {
-    return uniform_layers(resources_.executor.model().config().n_layers, options_.skip);
-  }
-  if (!found || (!is_published(options_) && found->score <= 1)) return std::nullopt;
+  if (options_.is_published() && !found) return uniform_layers(model().config().n_layers, options_.skip);
+  if (!found || (!options_.is_published() && found->score <= 1)) return std::nullopt;
   return layers_without(found->set);
 }
 
-// Published: agreement. Ours: how many times as fast as plain decoding.
-double SwiftSelector::score(double agreement, const LayerSet& layers, int n_context) const {
-  if (is_published(options_)) return agreement;
-  return draft_speedup(resources_.costs, layers,
-                       {.agreement = agreement, .n_seen = options_.window, .n_context = n_context});
-}
-
-// The best of what KnapSpec's programme gives with a few branches over a few tokens.
-std::optional<LayerSet> SwiftSelector::quick_choice(Tokens& tokens) {
-  const RequestView& request = *tokens.request;
-  const auto n_context = static_cast<int>(request.text().size());
-  std::optional<LayerSet> best;
-  double best_score = 0;
-  in_free_cells([&] {
-    TextBlockStates states(resources_.executor, request, tokens.end, kQuickTokens);
-    for (const KnapsackChoice& choice : quick_choices(states, resources_.costs, n_context)) {
-      const auto agreed = agreement(tokens, choice.layers);
-      if (!agreed) return;
-      const double found = score(*agreed, choice.layers, n_context);
-      if (found > best_score) best = choice.layers;
-      best_score = std::max(best_score, found);
-    }
-  });
-  return best;
-}
-
-std::optional<double> SwiftSelector::agreement(Tokens& tokens, const LayerSet& layers) {
+std::optional<double> SwiftSelector::score(Tokens& tokens, const LayerSet& layers) {
   AgreementWindow window{
       .request = tokens.request, .end = tokens.end, .n = static_cast<size_t>(options_.window)};
-  if (!tokens.has_model_tokens) tokens.model_tokens = probe_.model_tokens(window);
-  tokens.has_model_tokens = true;
-  window.expected = tokens.model_tokens;
-  return probe_.measure(layers, {&window, 1});
+  if (!tokens.model_tokens) tokens.model_tokens = model_tokens(resources_.executor, window);
+  window.expected = *tokens.model_tokens;
+  const auto agreement = measured_agreement(resources_.executor, layers, {&window, 1});
+  if (!agreement || options_.is_published()) return agreement;
+  return draft_speedup(resources_.costs, layers,
+                       {.agreement = *agreement,
+                        .n_seen = options_.window,
+                        .n_context = static_cast<int>(tokens.request->text().size())});
 }
 
 void SwiftSelector::begin_search(Tokens& tokens) {
   const Stopwatch watch;
-  const auto first = quick_choice(tokens);
-  if (first) search_ = make_search(options_, resources_.executor.model(), first);
+  const auto n_context = static_cast<int>(tokens.request->text().size());
+  std::optional<LayerSet> best;
+  double best_score = 0;
+  in_free_cells([&] {
+    TextBlockStates states(resources_.executor, *tokens.request, tokens.end, kQuickTokens);
+    for (const KnapsackChoice& choice : quick_choices(states, resources_.costs, n_context)) {
+      const auto found = score(tokens, choice.layers);
+      if (!found) return;
+      if (*found > best_score) best = choice.layers;
+      best_score = std::max(best_score, *found);
+    }
+  });
+  if (best) search_ = make_search(options_, model(), best);
   has_begun_ = true;
   time_.use(watch.seconds());
 }
@@ -234,19 +192,17 @@ bool SwiftSelector::has_time(const RequestView& request) {
 }
 
 bool SwiftSelector::has_window(const Tokens& tokens) const {
-  const size_t n_before = is_published(options_) ? tokens.request->n_prompt() : 0;
+  const size_t n_before = options_.is_published() ? tokens.request->n_prompt() : 0;
   return tokens.end > n_before + static_cast<size_t>(options_.window) + 1;
 }
 
 void SwiftSelector::try_candidate(Tokens& tokens) {
-  const RequestView& request = *tokens.request;
-  if (search_.ended() || !has_window(tokens) || !has_time(request)) return;
+  if (search_.ended() || !has_window(tokens) || !has_time(*tokens.request)) return;
   if (!has_begun_) begin_search(tokens);
   const Stopwatch watch;
-  const LayerSet layers = layers_without(search_.propose());
-  const auto agreed = agreement(tokens, layers);
-  if (!agreed) return;
-  search_.tell(score(*agreed, layers, static_cast<int>(request.text().size())));
+  const auto found = score(tokens, layers_without(search_.propose()));
+  if (!found) return;
+  search_.tell(*found);
   candidate_seconds_ = watch.seconds();
   time_.use(candidate_seconds_);
 }

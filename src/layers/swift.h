@@ -24,15 +24,12 @@
 // learnt may be kept in a file, which a later engine with the same model goes on from.
 #pragma once
 
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "core/option_visitor.h"
-#include "layers/agreement.h"
 #include "layers/idle_blocks.h"
-#include "layers/knapspec.h"
 #include "layers/layer_selector.h"
 #include "optimise/subset_search.h"
 
@@ -49,6 +46,7 @@ struct SwiftOptions {
   double good_agreement = 0.95;  // ends a search as published
   std::string state = {};        // file that keeps what was learnt; empty: nothing is kept
 
+  bool is_published() const { return search == "published"; }
   void describe(OptionVisitor& visitor);
 };
 
@@ -57,9 +55,12 @@ class SwiftSelector final : public LayerSelector {
   // Goes on from the state's file, if there is one; throws Error where that is damaged, of another model
   // or of another search. Warns of what goes wrong when the state is kept.
   SwiftSelector(const SwiftOptions& options, const SelectorResources& resources);
-  ~SwiftSelector() override;
+  ~SwiftSelector() override { finish(); }
 
-  std::unique_ptr<RequestLayers> begin(const RequestView& request) override;
+  NextPlan begin(const RequestView& request) override;
+  void observe(const ChainOutcome& outcome) override;
+  // Writes the state's file, if there is to be one and it would be another. Never throws Error.
+  void finish() override;
 
   // The best set so far; nullopt: not to draft. As published, the even one before any was tried.
   std::optional<LayerSet> best() const;
@@ -67,31 +68,27 @@ class SwiftSelector final : public LayerSelector {
   const SubsetSearch& search() const { return search_; }
 
  private:
-  class Chooser;
-
   // Tokens of a request that candidates are tried on.
   struct Tokens {
     const RequestView* request;
     size_t end = 0;
-    std::vector<TokenId> model_tokens = {};  // of the model, where these are the prompt's
-    bool has_model_tokens = false;           // it was asked for them
+    // The model's own, where these are the prompt's; nullopt: it was not asked for them.
+    std::optional<std::vector<TokenId>> model_tokens = std::nullopt;
   };
+  std::optional<DraftPlan> next_plan(Tokens& tokens);
   bool has_window(const Tokens& tokens) const;
   // Tries a candidate, if there are enough tokens and there is time for it.
   void try_candidate(Tokens& tokens);
-  std::optional<double> agreement(Tokens& tokens, const LayerSet& layers);
-  std::optional<LayerSet> quick_choice(Tokens& tokens);
+  // Of a candidate. As published, its agreement; ours: how many times as fast as plain decoding it is.
+  // nullopt: no room in the cache.
+  std::optional<double> score(Tokens& tokens, const LayerSet& layers);
   void begin_search(Tokens& tokens);
   bool has_time(const RequestView& request);
-  void observe(const ChainOutcome& outcome);
-  // Writes the state's file, if there is to be one and it would be another. Never throws Error.
-  void keep_state();
-  double score(double agreement, const LayerSet& layers, int n_context) const;
+  const Model& model() const { return resources_.executor.model(); }
 
   SwiftOptions options_;
   SelectorResources resources_;
   TimeShare time_;
-  AgreementProbe probe_;
   IdleBlockCheck idle_blocks_;
   SubsetSearch search_;
   int n_kept_ = 0;                // scores that the state's file knows

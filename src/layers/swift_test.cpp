@@ -8,6 +8,7 @@
 
 #include "core/error.h"
 #include "cost/draft_value.h"
+#include "layers/agreement.h"
 #include "layers/planted_model.h"
 
 namespace forerun {
@@ -21,12 +22,12 @@ class SwiftTest : public test::PlantedTest {
   std::optional<double> agreement(const RequestView& text, const LayerSet& layers, size_t end,
                                   size_t n) {
     const AgreementWindow window{.request = &text, .end = end, .n = n};
-    return AgreementProbe(*executor_).measure(layers, {&window, 1});
+    return measured_agreement(*executor_, layers, {&window, 1});
   }
   // Calls for layers until the search is over.
   static void search(SwiftSelector& selector, const RequestView& request) {
     const auto chooser = selector.begin(request);
-    for (int i = 0; i < 5000 && !selector.search().ended(); ++i) chooser->plan();
+    for (int i = 0; i < 5000 && !selector.search().ended(); ++i) chooser();
   }
 };
 
@@ -60,13 +61,13 @@ TEST_F(SwiftTest, LeavesOutLessWhereDraftsAreNotTaken) {
   {
     SwiftSelector selector(options, {*executor_, costs_});
     const auto chooser = selector.begin(text);
-    chooser->plan();
+    chooser();
     const int at_first = n_left_out(selector);
-    for (int i = 0; i < 20; ++i) chooser->observe({.n_tested = 10, .n_agreed = 8, .n_drafted = 10});
+    for (int i = 0; i < 20; ++i) selector.observe({.n_tested = 10, .n_agreed = 8, .n_drafted = 10});
     EXPECT_EQ(selector.skip(), 0.5) << "eight in ten is enough";
-    for (int i = 0; i < 20; ++i) chooser->observe({.n_tested = 10, .n_agreed = 6, .n_drafted = 10});
+    for (int i = 0; i < 20; ++i) selector.observe({.n_tested = 10, .n_agreed = 6, .n_drafted = 10});
     EXPECT_EQ(selector.skip(), 0.4);
-    chooser->plan();
+    chooser();
     EXPECT_LT(n_left_out(selector), at_first);
   }
   SwiftSelector later(options, {*executor_, costs_});
@@ -75,7 +76,7 @@ TEST_F(SwiftTest, LeavesOutLessWhereDraftsAreNotTaken) {
   options.search = "neighbour";
   options.state.clear();
   SwiftSelector free(options, {*executor_, costs_});
-  for (int i = 0; i < 40; ++i) free.begin(text)->observe({.n_tested = 9, .n_agreed = 1, .n_drafted = 9});
+  for (int i = 0; i < 40; ++i) free.observe({.n_tested = 9, .n_agreed = 1, .n_drafted = 9});
   EXPECT_EQ(free.skip(), 0.5) << "its sets are of any size";
 }
 
@@ -84,7 +85,7 @@ TEST_F(SwiftTest, LeavesOutAsMuchAsItIsToldTo) {
   SwiftSelector selector({.search = "published", .skip = 0.5, .adapt = false, .share = 1},
                          {*executor_, costs_});
   const auto chooser = selector.begin(text);
-  for (int i = 0; i < 40; ++i) chooser->observe({.n_tested = 9, .n_agreed = 1, .n_drafted = 9});
+  for (int i = 0; i < 40; ++i) selector.observe({.n_tested = 9, .n_agreed = 1, .n_drafted = 9});
   EXPECT_EQ(selector.skip(), 0.5);
 }
 
@@ -95,7 +96,7 @@ TEST_F(SwiftTest, AsPublishedSpreadsBlocksUntilThereIsAnAnswerToTryThemOn) {
     const WrittenText text(*executor_, 1.0f, n_answer, prompt);
     SwiftSelector selector(options, {*executor_, costs_});
     const auto chooser = selector.begin(text);
-    EXPECT_EQ(chooser->plan().value().layers, uniform_layers(test::kPlantedLayers, 0.25));
+    EXPECT_EQ(chooser().value().layers, uniform_layers(test::kPlantedLayers, 0.25));
     EXPECT_EQ(selector.search().n_scores(), n_answer > options.window + 1 ? 1 : 0);
     executor_->cells().remove(text.sequence());
   }
@@ -106,17 +107,16 @@ TEST_F(SwiftTest, AgreementOnPromptsIsWithTheModelsOwnWords) {
   std::vector<TokenId> prompt;
   for (int i = 0; i < 40; ++i) prompt.push_back(TokenId{(37 * i + 11) % 300});
   const WrittenText text(*executor_, 1.0f, 30, prompt);
-  AgreementProbe probe(*executor_);
   AgreementWindow window{.request = &text, .end = text.text().size(), .n = 60};
-  EXPECT_LT(probe.measure(test::without_planted(), {&window, 1}).value(), 0.7);
-  const std::vector<TokenId> words = probe.model_tokens(window);
+  EXPECT_LT(measured_agreement(*executor_, test::without_planted(), {&window, 1}).value(), 0.7);
+  const std::vector<TokenId> words = model_tokens(*executor_, window);
   ASSERT_EQ(words.size(), 60u);
   EXPECT_TRUE(std::equal(words.end() - 30, words.end(), text.text().end() - 30)) << "an answer is";
   window.expected = words;
-  EXPECT_EQ(probe.measure(test::without_planted(), {&window, 1}), 1.0);
+  EXPECT_EQ(measured_agreement(*executor_, test::without_planted(), {&window, 1}), 1.0);
   EXPECT_EQ(executor_->cells().n_scratch(text.sequence()), 0);
   window.n = 30;
-  EXPECT_TRUE(probe.model_tokens(window).empty()) << "no need to ask";
+  EXPECT_TRUE(model_tokens(*executor_, window).empty()) << "no need to ask";
 }
 
 TEST_F(SwiftTest, AgreementNeedsRoom) {
@@ -158,7 +158,7 @@ TEST_F(SwiftTest, AsPublishedEverySetHasTheSameSize) {
   const auto chooser = selector.begin(text);
   double best = 0;
   for (int i = 0; i < 60; ++i) {
-    const auto plan = chooser->plan();
+    const auto plan = chooser();
     ASSERT_TRUE(plan.has_value());
     EXPECT_EQ(plan->layers.n_blocks() - plan->layers.n_running(), 6);
     EXPECT_GE(selector.search().best()->score, best) << "never worse";
@@ -187,11 +187,11 @@ TEST_F(SwiftTest, TakesNoMoreTimeThanItsShare) {
   options.share = 0.0;
   SwiftSelector selector(options, {*executor_, costs_});
   const auto chooser = selector.begin(text);
-  for (int i = 0; i < 50; ++i) chooser->plan();
+  for (int i = 0; i < 50; ++i) chooser();
   EXPECT_EQ(selector.search().n_scores(), 0);
   const WrittenText brief(*executor_, 1.0f, 10);
   SwiftSelector other(options, {*executor_, costs_});
-  EXPECT_FALSE(other.begin(brief)->plan()) << "too little text to try anything on";
+  EXPECT_FALSE(other.begin(brief)()) << "too little text to try anything on";
 }
 
 TEST_F(SwiftTest, KeepsWhatItLearnt) {
@@ -204,11 +204,11 @@ TEST_F(SwiftTest, KeepsWhatItLearnt) {
   {
     SwiftSelector selector(options, {*executor_, costs_});
     const auto chooser = selector.begin(text);
-    for (int i = 0; i < 60; ++i) chooser->plan();
+    for (int i = 0; i < 60; ++i) chooser();
     EXPECT_FALSE(std::filesystem::exists(options.state)) << "not in the midst of a request";
-    chooser->finish();
+    selector.finish();
     EXPECT_EQ(SwiftSelector(options, {*executor_, costs_}).search().n_scores(), 60);
-    for (int i = 0; i < 20; ++i) chooser->plan();
+    for (int i = 0; i < 20; ++i) chooser();
     best = selector.best();
   }
   SwiftSelector later(options, {*executor_, costs_});
@@ -235,7 +235,7 @@ TEST_F(SwiftTest, RefusesAStateThatDoesNotFit) {
   {
     const WrittenText text(*executor_, 1.0f, 60);
     SwiftSelector selector(options, {*executor_, costs_});
-    selector.begin(text)->plan();
+    selector.begin(text)();
   }
   EXPECT_FALSE(error_of(options));
   SwiftOptions published = options;
@@ -262,8 +262,8 @@ TEST_F(SwiftTest, WarnsWhereItCannotKeepItsState) {
         options,
         {.executor = *executor_, .costs = costs_, .warn = [&](std::string_view) { ++n_warnings; }});
     const auto chooser = selector.begin(text);
-    chooser->plan();
-    chooser->finish();
+    chooser();
+    selector.finish();
     EXPECT_EQ(n_warnings, 1);
   }
   EXPECT_EQ(n_warnings, 2);

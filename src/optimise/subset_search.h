@@ -108,7 +108,6 @@ struct SubsetSearchOptions {
   static SubsetSearchOptions swift();
   // As published: 1,000 steps, come what may.
   static SubsetSearchOptions self_sd();
-  static SubsetSearchOptions changes_of_best() { return {}; }
 };
 
 enum class SearchEnd { kMaxScores, kNoProgress, kGoodScore };

@@ -50,7 +50,7 @@ void add_levels(const ProposedTree& proposed, std::span<const double> chances, i
 
 // Follows a chain while it grows: each of its tokens joins the proposals, and says whether another
 // one pays.
-class ModelChoice::ChainRule final : public RequestStoppingRule {
+class ModelChoice::ChainRule final : public StoppingRule {
  public:
   ChainRule(ModelChoice& choice, RequestPlan& request, const Offer& offer, const PassWorth& worth)
       : choice_(choice), request_(request), offer_(offer), worth_(worth) {

@@ -47,26 +47,8 @@ std::vector<float> numbers(const GgufFile& file, const char* name, size_t n = 0)
   std::vector<float> values(tensor->n_bytes / sizeof(float));
   if (values.empty() || (n != 0 && values.size() != n)) fail_damaged(file.path());
   std::memcpy(values.data(), tensor->data, values.size() * sizeof(float));
-  const bool is_finite =
-      std::all_of(values.begin(), values.end(), [](float x) { return std::isfinite(x); });
-  if (!is_finite) fail_damaged(file.path());
+  if (!std::ranges::all_of(values, [](float x) { return std::isfinite(x); })) fail_damaged(file.path());
   return values;
-}
-
-DiscoFeatures features(const GgufFile& file, const char* name) {
-  const std::vector<float> values = numbers(file, name, kDiscoFeatures);
-  DiscoFeatures features;
-  std::ranges::copy(values, features.begin());
-  return features;
-}
-
-void check_kind(const GgufFile& file) {
-  const auto version = file.metadata().get_int(kVersionKey);
-  if (!version) {
-    fail(ErrorCode::kInvalidFile, "{} is no classifier: 'forerun disco train' makes one",
-         file.path().string());
-  }
-  check_file_version(file.path(), *version, kVersion);
 }
 
 void check_models(const GgufFile& file, const ModelPair& models) {
@@ -83,42 +65,6 @@ void check_models(const GgufFile& file, const ModelPair& models) {
     other(models.draft == models.target ? "drafter, a model of its own" : "draft model");
   }
 }
-
-// A GGUF while it is put together.
-class Writer {
- public:
-  Writer()
-      : gguf_(gguf_init_empty()),
-        context_(ggml_init({.mem_size = kMemory, .mem_buffer = nullptr, .no_alloc = true})) {}
-
-  gguf_context* raw() { return gguf_.get(); }
-
-  // The numbers stay where they are until write().
-  void add(const char* name, std::span<const float> values, std::initializer_list<int64_t> shape) {
-    ggml_tensor* tensor =
-        ggml_new_tensor(context_.get(), GGML_TYPE_F32, static_cast<int>(shape.size()), shape.begin());
-    ggml_set_name(tensor, name);
-    gguf_add_tensor(gguf_.get(), tensor);
-    tensors_.push_back(std::as_bytes(values));
-  }
-
-  void write(const std::filesystem::path& path) {
-    std::vector<std::byte> bytes(gguf_get_meta_size(gguf_.get()));
-    gguf_get_meta_data(gguf_.get(), bytes.data());
-    const size_t alignment = gguf_get_alignment(gguf_.get());
-    for (const auto tensor : tensors_) {
-      bytes.insert(bytes.end(), tensor.begin(), tensor.end());
-      bytes.resize((bytes.size() + alignment - 1) / alignment * alignment);
-    }
-    replace_file(path, bytes);
-  }
-
- private:
-  static constexpr size_t kMemory = 16384;  // of what describes tensors
-  gguf_context_ptr gguf_;
-  ggml_context_ptr context_;
-  std::vector<std::span<const std::byte>> tensors_;
-};
 
 }  // namespace
 
@@ -147,28 +93,54 @@ double DiscoNetwork::chance(const DiscoFeatures& raw) const {
 }
 
 void DiscoClassifier::save(const std::filesystem::path& path) const {
-  Writer writer;
-  gguf_set_val_str(writer.raw(), "general.type", "classifier");
-  gguf_set_val_i32(writer.raw(), kVersionKey, kVersion);
-  gguf_set_val_str(writer.raw(), kTargetKey, fingerprint_text(models.target).c_str());
-  gguf_set_val_str(writer.raw(), kDraftKey, fingerprint_text(models.draft).c_str());
-  gguf_set_val_f32(writer.raw(), kThresholdKey, static_cast<float>(rule.threshold));
-  gguf_set_val_i32(writer.raw(), kMaxTokensKey, rule.max_tokens);
-  gguf_set_val_i64(writer.raw(), kExamplesKey, n_examples);
+  const gguf_context_ptr gguf(gguf_init_empty());
+  gguf_set_val_str(gguf.get(), "general.type", "classifier");
+  gguf_set_val_i32(gguf.get(), kVersionKey, kVersion);
+  gguf_set_val_str(gguf.get(), kTargetKey, fingerprint_text(models.target).c_str());
+  gguf_set_val_str(gguf.get(), kDraftKey, fingerprint_text(models.draft).c_str());
+  gguf_set_val_f32(gguf.get(), kThresholdKey, static_cast<float>(rule.threshold));
+  gguf_set_val_i32(gguf.get(), kMaxTokensKey, rule.max_tokens);
+  gguf_set_val_i64(gguf.get(), kExamplesKey, n_examples);
   const auto n_hidden = static_cast<int64_t>(network.n_hidden());
   const auto n_features = static_cast<int64_t>(kDiscoFeatures);
-  writer.add("mean", network.mean, {n_features});
-  writer.add("scale", network.scale, {n_features});
-  writer.add("hidden.weight", network.hidden_weight, {n_features, n_hidden});
-  writer.add("hidden.bias", network.hidden_bias, {n_hidden});
-  writer.add("output.weight", network.output_weight, {n_hidden});
-  writer.add("output.bias", {&network.output_bias, 1}, {1});
-  writer.write(path);
+  struct Tensor {
+    const char* name;
+    std::span<const float> values;
+    std::vector<int64_t> shape;
+  };
+  const Tensor tensors[] = {{"mean", network.mean, {n_features}},
+                            {"scale", network.scale, {n_features}},
+                            {"hidden.weight", network.hidden_weight, {n_features, n_hidden}},
+                            {"hidden.bias", network.hidden_bias, {n_hidden}},
+                            {"output.weight", network.output_weight, {n_hidden}},
+                            {"output.bias", {&network.output_bias, 1}, {1}}};
+  constexpr size_t kMemory = 16384;  // of what describes tensors
+  const ggml_context_ptr context(
+      ggml_init({.mem_size = kMemory, .mem_buffer = nullptr, .no_alloc = true}));
+  for (const auto& [name, values, shape] : tensors) {
+    ggml_tensor* tensor =
+        ggml_new_tensor(context.get(), GGML_TYPE_F32, static_cast<int>(shape.size()), shape.data());
+    ggml_set_name(tensor, name);
+    gguf_add_tensor(gguf.get(), tensor);
+  }
+  std::vector<std::byte> bytes(gguf_get_meta_size(gguf.get()));
+  gguf_get_meta_data(gguf.get(), bytes.data());
+  const size_t alignment = gguf_get_alignment(gguf.get());
+  for (const Tensor& tensor : tensors) {
+    const auto values = std::as_bytes(tensor.values);
+    bytes.insert(bytes.end(), values.begin(), values.end());
+    bytes.resize((bytes.size() + alignment - 1) / alignment * alignment);
+  }
+  replace_file(path, bytes);
 }
 
 DiscoClassifier DiscoClassifier::load(const std::filesystem::path& path, const ModelPair& models) {
   const GgufFile file = open(path);
-  check_kind(file);
+  const auto version = file.metadata().get_int(kVersionKey);
+  if (!version) {
+    fail(ErrorCode::kInvalidFile, "{} is no classifier: 'forerun disco train' makes one", path.string());
+  }
+  check_file_version(path, *version, kVersion);
   check_models(file, models);
   const auto threshold = file.metadata().get_float(kThresholdKey);
   const auto max_tokens = file.metadata().get_int(kMaxTokensKey);
@@ -179,34 +151,16 @@ DiscoClassifier DiscoClassifier::load(const std::filesystem::path& path, const M
       .models = models,
       .rule = {.threshold = *threshold, .max_tokens = static_cast<int>(*max_tokens)},
       .n_examples = file.metadata().get_int(kExamplesKey).value_or(0),
-      .network = {.mean = features(file, "mean"),
-                  .scale = features(file, "scale"),
-                  .hidden_weight = {},
-                  .hidden_bias = numbers(file, "hidden.bias"),
-                  .output_weight = {},
-                  .output_bias = numbers(file, "output.bias", 1).front()}};
+      .network = {}};
   DiscoNetwork& network = classifier.network;
+  std::ranges::copy(numbers(file, "mean", kDiscoFeatures), network.mean.begin());
+  std::ranges::copy(numbers(file, "scale", kDiscoFeatures), network.scale.begin());
+  network.hidden_bias = numbers(file, "hidden.bias");
   if (network.n_hidden() > kMostHidden) fail_damaged(path);
   network.hidden_weight = numbers(file, "hidden.weight", network.n_hidden() * kDiscoFeatures);
   network.output_weight = numbers(file, "output.weight", network.n_hidden());
+  network.output_bias = numbers(file, "output.bias", 1).front();
   return classifier;
-}
-
-std::unique_ptr<RequestStoppingRule> DiscoStopping::begin() {
-  class OfRequest final : public RequestStoppingRule {
-   public:
-    explicit OfRequest(const DiscoClassifier& classifier) : classifier_(classifier) {}
-    bool goes_on(const DraftedToken& token) override {
-      const DiscoRule& rule = classifier_.rule;
-      return token.depth < rule.max_tokens &&
-             classifier_.network.chance(view_.features(token)) >= rule.threshold;
-    }
-
-   private:
-    const DiscoClassifier& classifier_;
-    DiscoView view_;
-  };
-  return std::make_unique<OfRequest>(classifier_);
 }
 
 }  // namespace forerun

@@ -27,11 +27,10 @@
 namespace forerun {
 
 // What the classifier sees of a drafted token: the ten largest probabilities of the draft's
-// distribution, the entropy of all of it, and how far the answer is.
+// distribution, from the largest on (0 where the vocabulary has fewer), the entropy of all of it in
+// nats, and log(1 + n) of the n tokens of the answer before this one.
 constexpr size_t kDiscoProbabilities = 10;
 constexpr size_t kDiscoFeatures = kDiscoProbabilities + 2;
-// Probabilities from the largest on (0 where the vocabulary has fewer), entropy in nats, log(1 + n)
-// of the n tokens of the answer before this one.
 using DiscoFeatures = std::array<float, kDiscoFeatures>;
 
 // Not thread-safe: keeps its memory.
@@ -89,13 +88,17 @@ class DiscoStopping final : public StoppingRule {
  public:
   explicit DiscoStopping(DiscoClassifier classifier) : classifier_(std::move(classifier)) {}
 
-  std::unique_ptr<RequestStoppingRule> begin() override;
+  bool goes_on(const DraftedToken& token) override {
+    return token.depth < classifier_.rule.max_tokens &&
+           classifier_.network.chance(view_.features(token)) >= classifier_.rule.threshold;
+  }
   std::optional<int> longest() const override { return classifier_.rule.max_tokens; }
   // Other numbers from now on.
   void set_rule(const DiscoRule& rule) { classifier_.rule = rule; }
 
  private:
   DiscoClassifier classifier_;
+  DiscoView view_;
 };
 
 }  // namespace forerun

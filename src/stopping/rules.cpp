@@ -26,76 +26,56 @@ constexpr auto kPolicies = std::to_array<StoppingRuleInfo>({
     {"oracle", "Until a token is not taken: bench spec knows that beforehand"},
 });
 
-// Makes an OfRequest for each request, of what they all share.
-template <typename OfRequest, typename Shared>
-class RuleOf final : public StoppingRule {
+// So many tokens each time.
+class FixedLength final : public StoppingRule {
  public:
-  explicit RuleOf(Shared shared) : shared_(std::move(shared)) {}
-
-  std::unique_ptr<RequestStoppingRule> begin() override { return std::make_unique<OfRequest>(shared_); }
-  std::optional<int> longest() const override {
-    if constexpr (requires { shared_.longest(); }) return shared_.longest();
-    return std::nullopt;
-  }
+  explicit FixedLength(int n_tokens) : n_tokens_(n_tokens) {}
+  bool goes_on(const DraftedToken& token) override { return token.depth < n_tokens_; }
+  std::optional<int> longest() const override { return n_tokens_; }
 
  private:
-  Shared shared_;
+  int n_tokens_;
 };
 
-// A rule (thresholds.h) that has nothing of a request's own.
-template <typename Rule>
-class SharedRule final : public RequestStoppingRule {
+// Hugging Face's dynamic heuristic (Gante, 2023): two more where all were taken, else one less.
+class HeuristicLength final : public StoppingRule {
  public:
-  explicit SharedRule(Rule& rule) : rule_(rule) {}
-  bool goes_on(const DraftedToken& token) override { return rule_.goes_on(token); }
+  explicit HeuristicLength(int first) : n_tokens_(first) {}
+  bool goes_on(const DraftedToken& token) override { return token.depth < n_tokens_; }
   void observe(const ChainOutcome& outcome) override {
-    if constexpr (requires { rule_.observe(outcome); }) rule_.observe(outcome);
-  }
-
- private:
-  Rule& rule_;
-};
-
-class RocConfidence final : public RequestStoppingRule {
- public:
-  explicit RocConfidence(RocThreshold& threshold) : threshold_(threshold) {}
-  void begin() override { probabilities_.clear(); }
-  bool goes_on(const DraftedToken& token) override {
-    probabilities_.push_back(token.probability);
-    return token.probability >= threshold_.value();
-  }
-  void observe(const ChainOutcome& outcome) override {
-    for (int i = 0; i < outcome.n_tested; ++i) {
-      threshold_.observe(probabilities_[static_cast<size_t>(i)], i < outcome.n_agreed);
+    if (outcome.n_drafted == 0) return;
+    if (outcome.n_agreed < outcome.n_drafted) {
+      n_tokens_ = std::max(1, n_tokens_ - 1);
+    } else if (outcome.n_drafted >= n_tokens_) {  // else something other than this rule ended it
+      n_tokens_ += 2;
     }
-    threshold_.update();
   }
 
  private:
-  RocThreshold& threshold_;
-  std::vector<double> probabilities_;
+  int n_tokens_;
 };
 
 // DISCO's rival: stops where the perplexity of the draft so far, the inverse of the mean
 // probability of its tokens on a logarithmic scale, is above a threshold.
-class PerplexityThreshold final : public RequestStoppingRule {
+class PerplexityThreshold final : public StoppingRule {
  public:
   explicit PerplexityThreshold(double most) : log_most_(std::log(most)) {}
-  void begin() override { sum_ = 0; }
   bool goes_on(const DraftedToken& token) override {
-    sum_ -= std::log(std::max(token.probability, 1e-30));
-    return sum_ / token.depth <= log_most_;
+    double sum = 0;
+    for (const double probability : token.probabilities) sum -= std::log(std::max(probability, 1e-30));
+    return sum / token.depth <= log_most_;
   }
 
  private:
   double log_most_;
-  double sum_ = 0;  // of negative log-probabilities
 };
 
-template <typename Rule>
-std::unique_ptr<StoppingRule> shared(Rule rule) {
-  return std::make_unique<RuleOf<SharedRule<Rule>, Rule>>(std::move(rule));
-}
+// The best that knowing when to stop can do: stops behind the first token that will not be taken,
+// because it was told the answer. For benchmarks; DISCO's upper bound.
+class Oracle final : public StoppingRule {
+ public:
+  bool goes_on(const DraftedToken& token) override { return token.token == token.known; }
+};
 
 std::vector<std::string_view> names() {
   std::vector<std::string_view> names;
@@ -131,20 +111,16 @@ std::unique_ptr<StoppingRule> make_stopping_rule(const StoppingOptions& options,
                                                  const ModelPair& models) {
   const std::string& name = options.rule;
   if (name == "own" || options.is_by_cost()) return nullptr;
-  if (name == "fixed") return shared(FixedLength{options.tokens});
-  if (name == "heuristic") return shared(HeuristicLength{options.tokens});
-  if (name == "confidence") return shared(ConfidenceThreshold{options.threshold});
-  if (name == "adaptive") return shared(AdaptiveThreshold(options.threshold));
-  if (name == "roc") {
-    return std::make_unique<RuleOf<RocConfidence, RocThreshold>>(RocThreshold(options.threshold));
-  }
-  if (name == "perplexity") {
-    return std::make_unique<RuleOf<PerplexityThreshold, double>>(options.perplexity);
-  }
+  if (name == "fixed") return std::make_unique<FixedLength>(options.tokens);
+  if (name == "heuristic") return std::make_unique<HeuristicLength>(options.tokens);
+  if (name == "confidence") return std::make_unique<ConfidenceThreshold>(options.threshold);
+  if (name == "adaptive") return std::make_unique<AdaptiveThreshold>(options.threshold);
+  if (name == "roc") return std::make_unique<RocThreshold>(options.threshold);
+  if (name == "perplexity") return std::make_unique<PerplexityThreshold>(options.perplexity);
+  if (name == "oracle") return std::make_unique<Oracle>();
   if (name == "disco") {
     return std::make_unique<DiscoStopping>(DiscoClassifier::load(options.classifier, models));
   }
-  if (name == "oracle") return shared(Oracle{});
   fail(ErrorCode::kInvalidArgument, "there is no lookahead '{}': choose one of {}", name,
        fmt::join(names(), ", "));
 }

@@ -14,20 +14,10 @@ constexpr double kKeptShare = 0.5;
 constexpr double kKeptThreshold = 0.9;
 
 // Hugging Face's.
-constexpr int kMoreIfAllTaken = 2;
 constexpr size_t kEnoughSeen = 5;
 constexpr double kMissedWeight = 3;
 
 }  // namespace
-
-void HeuristicLength::observe(const ChainOutcome& outcome) {
-  if (outcome.n_drafted == 0) return;
-  if (outcome.n_agreed < outcome.n_drafted) {
-    n_tokens = std::max(1, n_tokens - 1);
-  } else if (outcome.n_drafted >= n_tokens) {  // else something other than this rule ended it
-    n_tokens += kMoreIfAllTaken;
-  }
-}
 
 void AdaptiveThreshold::observe(const ChainOutcome& outcome) {
   if (outcome.n_drafted == 0) return;
@@ -42,35 +32,31 @@ void AdaptiveThreshold::observe(const ChainOutcome& outcome) {
   value_ = std::clamp(kKeptThreshold * value_ + (1 - kKeptThreshold) * wanted, 0.0, 1.0);
 }
 
-void RocThreshold::observe(double probability, bool agreed) {
-  if (seen_.size() < kKept) {
-    seen_.push_back({.probability = probability, .agreed = agreed});
-    return;
+void RocThreshold::observe(const ChainOutcome& outcome) {
+  for (int i = 0; i < outcome.n_tested; ++i) {
+    if (seen_.size() == kKept) seen_.erase(seen_.begin());
+    seen_.push_back(
+        {.probability = outcome.probabilities[static_cast<size_t>(i)], .agreed = i < outcome.n_agreed});
   }
-  seen_[next_] = {.probability = probability, .agreed = agreed};
-  next_ = (next_ + 1) % kKept;
-}
-
-void RocThreshold::update() {
-  const auto n_good = std::count_if(seen_.begin(), seen_.end(), [](const Seen& s) { return s.agreed; });
+  const auto n_good = std::ranges::count(seen_, true, &Seen::agreed);
   const auto n_bad = static_cast<ptrdiff_t>(seen_.size()) - n_good;
   if (seen_.size() <= kEnoughSeen || n_good == 0 || n_bad == 0) return;
-  sorted_ = seen_;
-  std::ranges::sort(sorted_, std::ranges::greater(), &Seen::probability);
+  std::vector<Seen> sorted = seen_;
+  std::ranges::sort(sorted, std::ranges::greater(), &Seen::probability);
   // Going on at the threshold of each probability, from the highest on: what is drafted in vain
   // against what is not drafted.
   double best = kMissedWeight;
   ptrdiff_t n_vain = 0, n_drafted = 0;
-  for (size_t i = 0; i < sorted_.size(); ++i) {
-    (sorted_[i].agreed ? n_drafted : n_vain) += 1;
-    const bool is_last = i + 1 == sorted_.size();
-    if (!is_last && sorted_[i + 1].probability == sorted_[i].probability) continue;
+  for (size_t i = 0; i < sorted.size(); ++i) {
+    (sorted[i].agreed ? n_drafted : n_vain) += 1;
+    const bool is_last = i + 1 == sorted.size();
+    if (!is_last && sorted[i + 1].probability == sorted[i].probability) continue;
     const double cost =
         static_cast<double>(n_vain) / static_cast<double>(n_bad) +
         kMissedWeight * static_cast<double>(n_good - n_drafted) / static_cast<double>(n_good);
     if (cost >= best) continue;
     best = cost;
-    value_ = sorted_[i].probability;
+    value_ = sorted[i].probability;
   }
 }
 

@@ -14,11 +14,11 @@ namespace {
 using test::drafted;
 
 // How many tokens a rule drafts, of these probabilities.
-int length(RequestStoppingRule& rule, std::vector<double> probabilities) {
-  rule.begin();
+int length(StoppingRule& rule, std::vector<double> probabilities) {
   for (size_t i = 0; i < probabilities.size(); ++i) {
-    if (!rule.goes_on(drafted(static_cast<int>(i) + 1, probabilities[i])))
-      return static_cast<int>(i) + 1;
+    DraftedToken token = drafted(static_cast<int>(i) + 1, probabilities[i]);
+    token.probabilities = std::span(probabilities).first(i + 1);
+    if (!rule.goes_on(token)) return static_cast<int>(i) + 1;
   }
   return static_cast<int>(probabilities.size()) + 1;  // it would go on
 }
@@ -28,17 +28,15 @@ std::unique_ptr<StoppingRule> made(StoppingOptions options) {
 }
 
 TEST(FixedLength, IsTheSameEachTime) {
-  const auto policy = made({.rule = "fixed", .tokens = 3});
-  const auto rule = policy->begin();
+  const auto rule = made({.rule = "fixed", .tokens = 3});
   EXPECT_EQ(length(*rule, std::vector<double>(8, 0.1)), 3);
   rule->observe({.n_tested = 1, .n_agreed = 0, .n_drafted = 3});
   EXPECT_EQ(length(*rule, std::vector<double>(8, 0.1)), 3);
 }
 
 TEST(HeuristicLength, FollowsThePublishedRule) {
-  const auto policy = made({.rule = "heuristic", .tokens = 5});
-  const auto now = [&] { return length(*policy->begin(), std::vector<double>(20, 0.1)); };
-  const auto rule = policy->begin();
+  const auto rule = made({.rule = "heuristic", .tokens = 5});
+  const auto now = [&] { return length(*rule, std::vector<double>(20, 0.1)); };
   EXPECT_EQ(length(*rule, std::vector<double>(20, 0.1)), 5);
   rule->observe({.n_tested = 5, .n_agreed = 5, .n_drafted = 5});
   EXPECT_EQ(length(*rule, std::vector<double>(20, 0.1)), 7);
@@ -54,8 +52,8 @@ TEST(HeuristicLength, FollowsThePublishedRule) {
 }
 
 TEST(ConfidenceThreshold, StopsBehindAnUnlikelyToken) {
-  const auto policy = made({.rule = "confidence", .threshold = 0.4});
-  EXPECT_EQ(length(*policy->begin(), {0.9, 0.4, 0.39, 0.9}), 3);
+  const auto rule = made({.rule = "confidence", .threshold = 0.4});
+  EXPECT_EQ(length(*rule, {0.9, 0.4, 0.39, 0.9}), 3);
 }
 
 // The rule as the paper's program has it, for one draft.
@@ -107,11 +105,18 @@ TEST(AdaptiveThreshold, StaysAProbability) {
 }
 
 TEST(AdaptiveConfidence, StopsBelowItsThreshold) {
-  const auto policy = made({.rule = "adaptive", .threshold = 0.5});
-  const auto rule = policy->begin();
+  const auto rule = made({.rule = "adaptive", .threshold = 0.5});
   EXPECT_EQ(length(*rule, {0.6, 0.505, 0.4}), 3);
   for (int i = 0; i < 10; ++i) rule->observe({.n_tested = 1, .n_agreed = 0, .n_drafted = 4});
-  EXPECT_EQ(length(*policy->begin(), {0.6, 0.505, 0.4}), 2);
+  EXPECT_EQ(length(*rule, {0.6, 0.505, 0.4}), 2);
+}
+
+// A token of this probability was taken or not.
+void see(RocThreshold& threshold, double probability, bool agreed) {
+  threshold.observe({.n_tested = 1,
+                     .n_agreed = agreed ? 1 : 0,
+                     .n_drafted = 1,
+                     .probabilities = std::span(&probability, 1)});
 }
 
 // By its definition: of all thresholds, the one with the least cost.
@@ -123,9 +128,8 @@ TEST(RocThreshold, IsTheCheapestSoFar) {
   for (int i = 0; i < 300; ++i) {
     const double p = std::round(100 * uniform(random)) / 100;
     const bool agreed = uniform(random) < p;
-    threshold.observe(p, agreed);
+    see(threshold, p, agreed);
     seen.emplace_back(p, agreed);
-    threshold.update();
     double n_good = 0, n_bad = 0;
     for (const auto& [q, good] : seen) (good ? n_good : n_bad) += 1;
     if (seen.size() <= 5 || n_good == 0 || n_bad == 0) {
@@ -146,27 +150,23 @@ TEST(RocThreshold, IsTheCheapestSoFar) {
 
 TEST(RocThreshold, FollowsWhenDraftsChange) {
   RocThreshold threshold(0.4);
-  for (int i = 0; i < 600; ++i) threshold.observe(0.2 + 0.2 * (i % 2), i % 2 == 1);
-  threshold.update();
+  for (int i = 0; i < 600; ++i) see(threshold, 0.2 + 0.2 * (i % 2), i % 2 == 1);
   EXPECT_NEAR(threshold.value(), 0.4, 1e-9);
-  for (int i = 0; i < 600; ++i) threshold.observe(0.7 + 0.2 * (i % 2), i % 2 == 1);
-  threshold.update();
+  for (int i = 0; i < 600; ++i) see(threshold, 0.7 + 0.2 * (i % 2), i % 2 == 1);
   EXPECT_NEAR(threshold.value(), 0.9, 1e-9) << "old tokens are forgotten";
 }
 
 TEST(RocConfidence, LearnsFromTestedTokens) {
-  const auto policy = made({.rule = "roc", .threshold = 0.4});
-  const auto rule = policy->begin();
+  const auto rule = made({.rule = "roc", .threshold = 0.4});
+  const std::vector<double> probabilities = {0.95, 0.6};
   for (int i = 0; i < 40; ++i) {
-    length(*rule, {0.95, 0.6});
-    rule->observe({.n_tested = 2, .n_agreed = 1, .n_drafted = 2});
+    rule->observe({.n_tested = 2, .n_agreed = 1, .n_drafted = 2, .probabilities = probabilities});
   }
   EXPECT_EQ(length(*rule, {0.95, 0.6, 0.9}), 2) << "tokens like the second were never taken";
 }
 
 TEST(PerplexityThreshold, IsOfTheWholeDraft) {
-  const auto policy = made({.rule = "perplexity", .perplexity = 2.0});
-  const auto rule = policy->begin();
+  const auto rule = made({.rule = "perplexity", .perplexity = 2.0});
   EXPECT_EQ(length(*rule, {0.5, 0.5, 0.5}), 4) << "just 2";
   EXPECT_EQ(length(*rule, {0.9, 0.9, 0.1}), 3) << "9 of the tokens before do not outweigh it";
   EXPECT_EQ(length(*rule, {0.99, 0.3, 0.9}), 4) << "a sure one before a doubtful one does";
@@ -174,8 +174,7 @@ TEST(PerplexityThreshold, IsOfTheWholeDraft) {
 }
 
 TEST(Oracle, StopsBehindWhatIsNotTaken) {
-  const auto policy = made({.rule = "oracle"});
-  const auto lookahead = policy->begin();
+  const auto lookahead = made({.rule = "oracle"});
   DraftedToken token = drafted(1, 0.9);
   EXPECT_FALSE(lookahead->goes_on(token)) << "nothing is known";
   token.known = token.token;

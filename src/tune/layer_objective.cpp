@@ -51,7 +51,7 @@ class ExpectedSpeed::Text final : public RequestView {
 };
 
 ExpectedSpeed::ExpectedSpeed(Executor& executor, const PassCosts& costs, std::vector<SearchText> texts)
-    : executor_(executor), costs_(costs), probe_(executor) {
+    : executor_(executor), costs_(costs) {
   double context_sum = 0;
   for (SearchText& text : texts) {
     if (text.n_prompt == 0 || text.n_prompt >= text.tokens.size()) continue;
@@ -77,7 +77,7 @@ ExpectedSpeed::ExpectedSpeed(Executor& executor, const PassCosts& costs, std::ve
 ExpectedSpeed::~ExpectedSpeed() = default;
 
 double ExpectedSpeed::agreement(const LayerSet& layers) {
-  const auto agreement = probe_.measure(layers, windows_);
+  const auto agreement = measured_agreement(executor_, layers, windows_);
   if (!agreement) {
     fail(ErrorCode::kInvalidArgument,
          "the context has no room left to try layers: use fewer or shorter texts");

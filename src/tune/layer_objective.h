@@ -58,7 +58,6 @@ class ExpectedSpeed final : public LayerObjective {
 
   Executor& executor_;
   const PassCosts& costs_;
-  AgreementProbe probe_;
   std::vector<std::unique_ptr<Text>> texts_;
   std::vector<AgreementWindow> windows_;
   int n_tokens_ = 0;

@@ -72,22 +72,18 @@ void Conversation::save(const std::filesystem::path& path) const {
 }
 
 Conversation Conversation::load(const std::filesystem::path& path) {
-  const Json json = load_json(kKind, path);
-  try {
-    Conversation conversation(json.at("system").get<std::string>());
+  Conversation conversation("");
+  load_json(kKind, path, [&](const Json& json) {
+    conversation.set_system(json.at("system").get<std::string>());
     const Json& list = json.at("messages");
-    if (!list.is_array() || list.size() % 2 != 0) fail_damaged(kKind, path);
+    expect(list.is_array() && list.size() % 2 == 0);
     for (size_t i = 0; i < list.size(); i += 2) {
-      if (list[i].at("role") != "user" || list[i + 1].at("role") != "assistant") {
-        fail_damaged(kKind, path);
-      }
+      expect(list[i].at("role") == "user" && list[i + 1].at("role") == "assistant");
       conversation.add({.user = list[i].at("content").get<std::string>(),
                         .assistant = list[i + 1].at("content").get<std::string>()});
     }
-    return conversation;
-  } catch (const Json::exception&) {
-    fail_damaged(kKind, path);
-  }
+  });
+  return conversation;
 }
 
 }  // namespace forerun

@@ -6,18 +6,19 @@ namespace {
 class LayerSkippingRequest final : public RequestModelDrafter {
  public:
   LayerSkippingRequest(const RequestView& request, LayerSelector& selector, StoppingRule* stopping)
-      : RequestModelDrafter(request, stopping), layers_(selector.begin(request)) {}
+      : RequestModelDrafter(request, stopping), selector_(selector), plan_(selector.begin(request)) {}
 
-  std::optional<DraftPlan> plan() override { return layers_->plan(); }
+  std::optional<DraftPlan> plan() override { return plan_(); }
   std::optional<ChainStart> start() override {
     return ChainStart{.sequence = request().sequence(), .unread = request().text().last(1)};
   }
-  void finish() override { layers_->finish(); }
+  void finish() override { selector_.finish(); }
 
  private:
-  void observe(const ChainOutcome& outcome) override { layers_->observe(outcome); }
+  void observe(const ChainOutcome& outcome) override { selector_.observe(outcome); }
 
-  std::unique_ptr<RequestLayers> layers_;
+  LayerSelector& selector_;
+  NextPlan plan_;
 };
 
 }  // namespace

@@ -91,6 +91,7 @@ class ChainGrower {
     CHECK(!start.unread.empty() && start.unread.size() <= static_cast<size_t>(executor_.max_rows()));
     RequestModelDrafter& drafter = *job.drafter;
     drafter.chain_.clear();
+    drafter.probabilities_.clear();
     // A rule of its own takes the place of the plan's numbers.
     const int planned = stopping_ != nullptr  ? stopping_->longest().value_or(options_.tokens)
                         : job.rule != nullptr ? options_.tokens
@@ -103,7 +104,6 @@ class ChainGrower {
                        .next = {start.unread.begin(), start.unread.end()},
                        .cell = std::nullopt,
                        .hint_end = job.hint != nullptr ? kRoot : DraftTree::kNone});
-    if (drafter.stopping_ != nullptr) drafter.stopping_->begin();
   }
 
   // All chains with these layers that there is room for grow by a token or more.
@@ -272,6 +272,7 @@ class ChainGrower {
                           .source = source_};
     const int32_t node = tree.add(spine);
     drafter.chain_.push_back(token);
+    drafter.probabilities_.push_back(draw.probability);
     if (options_.siblings && !draw.keeps_distribution && chain.job->rule == nullptr)
       add_siblings(chain, draw);
 
@@ -283,6 +284,7 @@ class ChainGrower {
                          .likeliest = draw.likeliest,
                          .token = token,
                          .probability = draw.probability,
+                         .probabilities = drafter.probabilities_,
                          .depth = depth,
                          .n_answer = n_answer,
                          .n_sharing = n_sharing_};
@@ -303,7 +305,7 @@ class ChainGrower {
     bool goes_on = job.rule != nullptr
                        ? job.rule->goes_on(token)
                        : token.probability >= job.plan.threshold.value_or(options_.threshold);
-    if (RequestStoppingRule* own = chain.drafter().stopping_.get()) goes_on = own->goes_on(token);
+    if (StoppingRule* own = chain.drafter().stopping_) goes_on = own->goes_on(token);
     return !goes_on || token.depth >= chain.max_tokens || chain.tree().size() >= job.limits.max_nodes;
   }
 
@@ -347,7 +349,7 @@ void ChainOptions::describe(OptionVisitor& visitor) {
 }
 
 RequestModelDrafter::RequestModelDrafter(const RequestView& request, StoppingRule* stopping)
-    : request_(request), stopping_(stopping != nullptr ? stopping->begin() : nullptr) {
+    : request_(request), stopping_(stopping) {
   if (!request.compares_distributions()) return;
   own_sampler_ = std::make_unique<Sampler>(independent(request.sampler()));
 }
@@ -356,6 +358,7 @@ void RequestModelDrafter::append(std::span<const TokenId> tokens) {
   if (chain_.empty()) return;
   ChainOutcome outcome = outcome_of(chain_, tokens);
   outcome.is_longest = outcome.n_drafted >= max_tokens_;
+  outcome.probabilities = probabilities_;
   chain_.clear();
   if (stopping_ != nullptr) stopping_->observe(outcome);
   observe(outcome);

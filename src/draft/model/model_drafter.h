@@ -50,9 +50,9 @@ struct ModelDraftJob {
   RequestModelDrafter* drafter;
   DraftPlan plan;
   DraftLimits limits;
-  DraftTree* tree;                      // empty
-  int n_requests = 1;                   // that get a token by the same pass
-  RequestStoppingRule* rule = nullptr;  // of who asks; nullptr: the method's own
+  DraftTree* tree;               // empty
+  int n_requests = 1;            // that get a token by the same pass
+  StoppingRule* rule = nullptr;  // of who asks; nullptr: the method's own
   // What texts propose, and the chance that the text takes each node. nullptr: nothing.
   const DraftTree* hint = nullptr;
   std::span<const double> hint_chances = {};
@@ -105,10 +105,11 @@ class RequestModelDrafter {
   friend class ChainGrower;
 
   const RequestView& request_;
-  std::unique_ptr<RequestStoppingRule> stopping_;  // nullptr: a threshold, or who asks for drafts
-  std::unique_ptr<Sampler> own_sampler_;           // nullptr: the target's
-  std::vector<TokenId> chain_;                     // the latest draft, without siblings
-  int max_tokens_ = 0;                             // that it could have had
+  StoppingRule* stopping_;                // nullptr: a threshold, or who asks for drafts
+  std::unique_ptr<Sampler> own_sampler_;  // nullptr: the target's
+  std::vector<TokenId> chain_;            // the latest draft, without siblings
+  std::vector<double> probabilities_;     // of its tokens
+  int max_tokens_ = 0;                    // that it could have had
 };
 
 class ModelDrafter {
