@@ -6,9 +6,8 @@
 namespace forerun {
 namespace {
 
-// So many further tokens are looked at: before a draft, and behind each of its tokens. The cost of
-// rows has steps, so that one more token may not pay where three do.
-constexpr int kMostTokens = kMostLevels;
+// So many further tokens are looked at behind each token of a draft. The cost of rows has steps, so that
+// one more token may not pay where three do.
 constexpr int kFewTokens = 6;
 // How much more than it costs a draft must bring to be begun: estimates are rough.
 constexpr double kStartMargin = 1.05;
@@ -26,6 +25,9 @@ constexpr int kMaxPause = 1024;
 constexpr double kStake = 0.05;
 constexpr double kSharedStake = 0.02;
 constexpr double kKnownTokens = 16;
+// How often a draft model is to bring back what reading the text for it takes: the answer may end before
+// it did, and drafts of long prompts bring less than they promise.
+constexpr double kReadMargin = 2;
 // A trial that was held up counts for at most so many times what it was expected to take.
 constexpr double kMostSurprise = 8;
 // As many steps without a gain are thought to lie before an answer: what drafts would bring at one step
@@ -35,9 +37,8 @@ constexpr int kDoubtfulSteps = 3;
 // All levels below `node` with the nodes that are likely enough to be worth their rows.
 void add_levels(const ProposedTree& proposed, std::span<const double> chances, int32_t node,
                 const std::array<double, kMostLevels>& rows, TextLevels& levels, size_t level = 0) {
-  if (level >= kMostTokens) return;
-  for (int32_t child = proposed.tree.first_child(node); child != DraftTree::kNone;
-       child = proposed.tree.next_sibling(child)) {
+  if (level >= kMostLevels) return;
+  for (const int32_t child : proposed.tree.children(node)) {
     const double chance = chances[static_cast<size_t>(child)];
     if (chance < rows[level]) continue;
     levels.chance[level] += chance;
@@ -65,10 +66,8 @@ class ModelChoice::ChainRule final : public StoppingRule {
     return offer_.is_trial || choice_.gain_of(offer_, request_, worth_, token.n_sharing, kFewTokens) > 0;
   }
 
-  bool compares() const { return request_.request().compares_distributions(); }
-  RequestPlan& request() { return request_; }
-
  private:
+  bool compares() const { return request_.request().compares_distributions(); }
   void join(const DraftedToken& token) {
     DraftTree& tree = request_.proposed.tree;
     std::vector<int32_t>& spine = request_.proposed.spine;
@@ -96,8 +95,7 @@ class ModelChoice::ChainRule final : public StoppingRule {
         if (!tree.find_child(end, likely.token)) add(likely.token, probability);
       }
     }
-    for (int32_t child = tree.first_child(end); child != DraftTree::kNone;
-         child = tree.next_sibling(child)) {
+    for (const int32_t child : tree.children(end)) {
       tree.set_probability(child, probability_of(tree[child].token));
     }
     spine.push_back(drawn);
@@ -117,10 +115,8 @@ ModelChoice::ModelChoice(const DrafterSet& drafters, const PassCosts& costs,
       now_(now),
       trials_(drafters.models.size()) {}
 
-ModelChoice::~ModelChoice() = default;
-
 void ModelChoice::draft(std::span<const PlanJob> jobs, const PassWorth& worth) {
-  rules_.clear();
+  std::vector<std::unique_ptr<ChainRule>> rules;
   for (Trials& trials : trials_) trials.is_granted = false;
   std::vector<std::optional<Offer>> offers;
   for (const PlanJob& job : jobs) {
@@ -136,14 +132,16 @@ void ModelChoice::draft(std::span<const PlanJob> jobs, const PassWorth& worth) {
     RequestPlan& request = *job.request;
     const auto& offer = offers[i];
     if (!offer) continue;
-    rules_.push_back(std::make_unique<ChainRule>(*this, request, *offer, worth));
+    rules.push_back(std::make_unique<ChainRule>(*this, request, *offer, worth));
     DraftLimits limits = job.limits;
     if (offer->is_trial) {
       limits.max_depth = std::min(limits.max_depth, kTryTokens);
       ++trials[offer->model].n;
       trials[offer->model].seconds += offer->trial_seconds;
     } else {
-      forget_refusals(trials_[offer->model]);
+      // What trials took beyond their share is still to be saved up.
+      Trials& known = trials_[offer->model];
+      known = {.saved_seconds = std::min(0.0, known.saved_seconds)};
     }
     request.hint = request.proposed.tree;
     request.hint_chances = request.chances;
@@ -152,18 +150,13 @@ void ModelChoice::draft(std::span<const PlanJob> jobs, const PassWorth& worth) {
                                     .limits = limits,
                                     .tree = &request.drafted,
                                     .n_requests = worth.n_requests,
-                                    .rule = rules_.back().get(),
+                                    .rule = rules.back().get(),
                                     .hint = &request.hint,
                                     .hint_chances = request.hint_chances});
   }
   for (size_t model = 0; model < wanted.size(); ++model) {
     if (!wanted[model].empty()) draft_with(model, wanted[model], trials[model]);
   }
-}
-
-// What trials took beyond their share is still to be saved up.
-void ModelChoice::forget_refusals(Trials& trials) {
-  trials = {.saved_seconds = std::min(0.0, trials.saved_seconds)};
 }
 
 void ModelChoice::draft_with(size_t model, std::span<const ModelDraftJob> jobs,
@@ -189,7 +182,7 @@ std::optional<ModelChoice::Offer> ModelChoice::best_offer(RequestPlan& request, 
       if (is_time_to_try(offer, request, worth)) return tried(std::move(offer), kFirstPause);
       continue;
     }
-    offer.gain = gain_of(offer, request, worth, worth.n_requests, kMostTokens);
+    offer.gain = gain_of(offer, request, worth, worth.n_requests);
     request.promises[model].gain += std::max(0.0, offer.gain);
     ++request.promises[model].n_steps;
     if (offer.gain > 0 && may_read(offer, request, worth)) {
@@ -205,7 +198,7 @@ std::optional<ModelChoice::Offer> ModelChoice::best_offer(RequestPlan& request, 
   if (best) return best;
   for (Offer& offer : refused) {
     // Where texts are better now, or reading is not worth it any more, nothing is to be learnt.
-    if (gain_of(offer, request, worth, worth.n_requests, kMostTokens, Beside::kNothing) > 0) continue;
+    if (gain_of(offer, request, worth, worth.n_requests, kMostLevels, Beside::kNothing) > 0) continue;
     const int pause = std::min(2 * trials_[offer.model].pause, kMaxPause);
     if (is_time_to_try(offer, request, worth))
       return tried(std::move(offer), std::max(pause, kFirstPause));
@@ -226,7 +219,7 @@ void ModelChoice::withdraw(std::span<const PlanJob> jobs, std::span<std::optiona
       };
       const auto n_sharing = static_cast<int>(std::ranges::count_if(offers, shares));
       if (n_sharing == worth.n_requests) continue;
-      if (gain_of(*offer, *jobs[i].request, worth, n_sharing, kMostTokens) > 0) continue;
+      if (gain_of(*offer, *jobs[i].request, worth, n_sharing) > 0) continue;
       offer.reset();
       is_settled = false;
     }
@@ -277,7 +270,7 @@ bool ModelChoice::may_read(const Offer& offer, const RequestPlan& request,
   const auto& [promised, n_promises] = request.promises[offer.model];
   const double gain = promised / (n_promises + kDoubtfulSteps);
   // All requests wait while one reads.
-  return gain * drafter.n_expected() / (2 + gain) > worth.tokens_per_second * seconds;
+  return gain * drafter.n_expected() / (2 + gain) > kReadMargin * worth.tokens_per_second * seconds;
 }
 
 bool ModelChoice::is_time_to_try(Offer& offer, const RequestPlan& request, const PassWorth& worth) {

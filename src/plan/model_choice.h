@@ -38,7 +38,6 @@ class ModelChoice {
   // All outlive it. `now` tells the time in seconds.
   ModelChoice(const DrafterSet& drafters, const PassCosts& costs, const AcceptanceModel& acceptance,
               const std::function<double()>& now);
-  ~ModelChoice();
 
   // Lets models draft where that pays. What they draft joins each request's proposals; where
   // distributions are compared, it takes their place.
@@ -66,14 +65,13 @@ class ModelChoice {
                 const PassWorth& worth) const;
   enum class Beside { kTexts, kNothing };
   double gain_of(const Offer& offer, const RequestPlan& request, const PassWorth& worth, int n_sharing,
-                 int n_most, Beside beside = Beside::kTexts) const;
+                 int n_most = kMostLevels, Beside beside = Beside::kTexts) const;
   bool is_known(size_t model) const;
   bool may_read(const Offer& offer, const RequestPlan& request, const PassWorth& worth) const;
   // Counts the refusal.
   bool is_time_to_try(Offer& offer, const RequestPlan& request, const PassWorth& worth);
   // As a trial, with so many refusals to the next.
   Offer tried(Offer offer, int pause);
-  static void forget_refusals(Trials& trials);
   // Those of a model among the drafts of a pass.
   struct TrialsOfPass {
     int n = 0;
@@ -87,8 +85,6 @@ class ModelChoice {
   const AcceptanceModel& acceptance_;
   const std::function<double()>& now_;
   std::vector<Trials> trials_;  // per model
-
-  std::vector<std::unique_ptr<ChainRule>> rules_;  // of this pass
 };
 
 }  // namespace forerun
