@@ -13,6 +13,7 @@
 // deterministic: the same texts give the same tree.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <span>
 
@@ -26,6 +27,11 @@ struct DraftLimits {
   int max_depth;            // of its deepest node
   bool is_chain = false;    // nodes have one child at most
   bool from_stores = true;  // false: datastores are not searched
+
+  // As many of these tokens as a chain may have.
+  std::span<const TokenId> fitting(std::span<const TokenId> tokens) const {
+    return tokens.first(std::min(tokens.size(), static_cast<size_t>(std::min(max_nodes, max_depth))));
+  }
 };
 
 // What the model makes of a tree's nodes, accepted or not.

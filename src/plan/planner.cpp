@@ -1,7 +1,6 @@
 #include "plan/planner.h"
 
-#include "draft/text/forced.h"
-#include "draft/text/prediction.h"
+#include "draft/text/given.h"
 
 namespace forerun {
 

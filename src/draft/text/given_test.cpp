@@ -1,4 +1,4 @@
-#include "draft/text/prediction.h"
+#include "draft/text/given.h"
 
 #include <gtest/gtest.h>
 
