@@ -4,10 +4,6 @@
 
 namespace forerun {
 
-FrequencyTrie::FrequencyTrie() {
-  nodes_.emplace_back();
-}
-
 int32_t FrequencyTrie::add(std::span<const TokenId> branch) {
   CHECK(!branch.empty());
   const int32_t tree = child_or_new(kTop, branch.front());

@@ -20,8 +20,6 @@ class FrequencyTrie {
   static constexpr int32_t kTop = 0;
   static constexpr int32_t kNone = ChildMap::kNone;
 
-  FrequencyTrie();
-
   // Returns the node of the first token. The branch is not empty.
   int32_t add(std::span<const TokenId> branch);
 
@@ -58,7 +56,7 @@ class FrequencyTrie {
   int squeeze_children(int32_t parent);
   void erase(int32_t parent, int32_t node);
 
-  std::vector<Node> nodes_;
+  std::vector<Node> nodes_ = std::vector<Node>(1);
   std::vector<int32_t> free_;  // unused entries of nodes_
   ChildMap children_;
   int n_trees_ = 0;
