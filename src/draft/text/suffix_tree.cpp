@@ -1,15 +1,15 @@
 #include "draft/text/suffix_tree.h"
 
 #include <algorithm>
+#include <functional>
 #include <utility>
 
 #include "core/check.h"
 
 namespace forerun {
 
-SuffixTree::SuffixTree(int depth) : depth_(depth) {
+SuffixTree::SuffixTree(int depth) : depth_(depth), nodes_(1) {
   CHECK(depth > 0);
-  nodes_.emplace_back();
 }
 
 void SuffixTree::append(TokenId token) {
@@ -58,10 +58,12 @@ void SuffixTree::insert(int64_t begin, int64_t end) {
       children_.set(node, token(begin), child);
       return;
     }
-    const int32_t common = common_length(child, begin, end);
+    const auto label = piece(at(child).begin, at(child).length);
+    const auto differs = std::ranges::mismatch(label, piece(begin, end - begin)).in1;
+    const auto common = static_cast<int32_t>(differs - label.begin());
     if (common < at(child).length) child = split(child, common);
     at(child).begin = begin;
-    count_up(child);
+    change_count(child, 1);
     begin += common;
     node = child;
   }
@@ -74,7 +76,7 @@ void SuffixTree::remove(int64_t begin, int64_t end) {
   while (begin < end) {
     const int32_t child = children_.find(node, token(begin));
     CHECK(child != ChildMap::kNone);
-    count_down(child);
+    change_count(child, -1);
     begin += at(child).length;
     if (at(child).count == 0) {
       erase_leaf(child);
@@ -96,14 +98,6 @@ int32_t SuffixTree::add_node(Node node) {
   free_.pop_back();
   at(index) = std::move(node);
   return index;
-}
-
-// How many tokens of the node's label are those of the string.
-int32_t SuffixTree::common_length(int32_t node, int64_t begin, int64_t end) const {
-  const auto first = tokens_.begin() + static_cast<ptrdiff_t>(begin - base_);
-  const auto label = tokens_.begin() + static_cast<ptrdiff_t>(at(node).begin - base_);
-  const int64_t length = std::min<int64_t>(at(node).length, end - begin);
-  return static_cast<int32_t>(std::mismatch(first, first + length, label).first - first);
 }
 
 // Makes a node of the first tokens of a node's label, above it.
@@ -150,29 +144,17 @@ void SuffixTree::erase_leaf(int32_t node) {
   free_.push_back(node);
 }
 
-// The first of the siblings that are as frequent moves ahead of them.
-void SuffixTree::count_up(int32_t node) {
-  const auto& siblings = at(at(node).parent).children;
-  const int32_t count = at(node).count;
-  const auto first = std::partition_point(siblings.begin(), siblings.end(),
-                                          [&](int32_t sibling) { return at(sibling).count > count; });
-  swap_siblings(*first, node);
-  ++at(node).count;
-}
-
-void SuffixTree::count_down(int32_t node) {
-  const auto& siblings = at(at(node).parent).children;
-  const int32_t count = at(node).count;
-  const auto behind = std::partition_point(siblings.begin(), siblings.end(),
-                                           [&](int32_t sibling) { return at(sibling).count >= count; });
-  swap_siblings(*(behind - 1), node);
-  --at(node).count;
-}
-
-void SuffixTree::swap_siblings(int32_t a, int32_t b) {
-  auto& siblings = at(at(a).parent).children;
-  std::swap(siblings[static_cast<size_t>(at(a).slot)], siblings[static_cast<size_t>(at(b).slot)]);
-  std::swap(at(a).slot, at(b).slot);
+// `change` is 1 or -1: the first or the last of the siblings that are as frequent makes place for the
+// node.
+void SuffixTree::change_count(int32_t node, int32_t change) {
+  auto& siblings = at(at(node).parent).children;
+  const auto count = [&](int32_t sibling) { return at(sibling).count; };
+  const int32_t other =
+      change > 0 ? *std::ranges::lower_bound(siblings, count(node), std::greater{}, count)
+                 : *(std::ranges::upper_bound(siblings, count(node), std::greater{}, count) - 1);
+  std::swap(siblings[static_cast<size_t>(at(other).slot)], siblings[static_cast<size_t>(at(node).slot)]);
+  std::swap(at(other).slot, at(node).slot);
+  at(node).count += change;
 }
 
 void SuffixTree::find(std::span<const TokenId> string, Occurrences& found) const {
@@ -183,10 +165,7 @@ void SuffixTree::find(std::span<const TokenId> string, Occurrences& found) const
   found.recent.clear();
   const auto length = static_cast<int64_t>(string.size());
   for (int64_t place = settled_; place + length < end_; ++place) {
-    if (std::equal(string.begin(), string.end(),
-                   tokens_.begin() + static_cast<ptrdiff_t>(place - base_))) {
-      found.recent.push_back(place + length);
-    }
+    if (std::ranges::equal(string, piece(place, length))) found.recent.push_back(place + length);
   }
 }
 

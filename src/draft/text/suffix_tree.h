@@ -80,17 +80,17 @@ class SuffixTree {
   Node& at(int32_t node) { return nodes_[static_cast<size_t>(node)]; }
   const Node& at(int32_t node) const { return nodes_[static_cast<size_t>(node)]; }
   TokenId token(int64_t place) const { return tokens_[static_cast<size_t>(place - base_)]; }
+  std::span<const TokenId> piece(int64_t place, int64_t length) const {
+    return std::span(tokens_).subspan(static_cast<size_t>(place - base_), static_cast<size_t>(length));
+  }
 
   void insert(int64_t begin, int64_t end);
   void remove(int64_t begin, int64_t end);
   int32_t add_node(Node node);
-  int32_t common_length(int32_t node, int64_t begin, int64_t end) const;
   int32_t split(int32_t node, int32_t length);
   void merge_with_only_child(int32_t node);
   void erase_leaf(int32_t node);
-  void count_up(int32_t node);
-  void count_down(int32_t node);
-  void swap_siblings(int32_t a, int32_t b);
+  void change_count(int32_t node, int32_t change);
   void take_place_of(int32_t node, int32_t other);
   void settle(int64_t begin);
   void step(Occurrences& string, TokenId next) const;
