@@ -50,22 +50,15 @@ JacobiWindow::JacobiWindow(int level, int window, uint64_t seed)
   CHECK(level >= 3 && window >= 1);
 }
 
-TokenId JacobiWindow::pick(std::span<const TokenId> from) {
-  StableHash hash;
-  hash.add(seed_);
-  hash.add(n_picked_++);
-  return from[hash.value() % from.size()];
-}
-
 void JacobiWindow::start(std::span<const TokenId> text) {
   CHECK(!started() && !text.empty());
   // Column 0 and one for each of the W + N - 3 first guesses.
-  const size_t n_guesses = n_columns_ + max_levels_ - 2;
-  for (size_t i = 0; i <= n_guesses; ++i) columns_.push_back({pick(text)});
-}
-
-int JacobiWindow::n_rows() const {
-  return static_cast<int>(columns_.size()) * n_levels() - 1;
+  for (uint64_t i = 0; i < n_columns_ + max_levels_ - 1; ++i) {
+    StableHash hash;
+    hash.add(seed_);
+    hash.add(i);
+    columns_.push_back({text[hash.value() % text.size()]});
+  }
 }
 
 void JacobiWindow::draft(const DraftLimits& limits, DraftTree& tree) const {
@@ -73,14 +66,12 @@ void JacobiWindow::draft(const DraftLimits& limits, DraftTree& tree) const {
   for (size_t column = 0; column < columns_.size(); ++column) {
     const auto& tokens = columns_[column];
     // The last token of the text, level 0 of column 0, is there already.
-    const size_t first_level = column == 0 ? 1 : 0;
-    const auto n_new = static_cast<int>(tokens.size() - first_level);
+    const int n_new = static_cast<int>(tokens.size()) - (column == 0 ? 1 : 0);
     if (tree.size() + n_new > limits.max_nodes || tree.depth(spine) + n_new > limits.max_depth) return;
+    if (column > 0) spine = child_or_new(tree, spine, tokens[0], kWindowScore);
     int32_t node = spine;
-    for (size_t level = first_level; level < tokens.size(); ++level) {
+    for (size_t level = 1; level < tokens.size(); ++level)
       node = child_or_new(tree, node, tokens[level], kWindowScore);
-      if (level == 0) spine = node;
-    }
   }
 }
 
@@ -103,10 +94,13 @@ std::vector<std::optional<TokenId>> JacobiWindow::above_columns(const DraftTree&
 void JacobiWindow::observe(const DraftTree& tree, const TargetTokens& target, TokenId last,
                            NgramPool& pool) {
   const auto above = above_columns(tree, target);
-  if (std::none_of(above.begin(), above.end(), [](const auto& token) { return token.has_value(); }))
-    return;
+  if (std::count(above.begin(), above.end(), std::nullopt) == std::ssize(above)) return;
   if (columns_.front().size() < max_levels_) {
-    add_level(above);
+    // The first column goes, the others get a level. One whose row did not run repeats its last.
+    for (size_t column = 1; column < columns_.size(); ++column) {
+      columns_[column].push_back(above[column].value_or(columns_[column].back()));
+    }
+    columns_.erase(columns_.begin());
     return;
   }
   for (size_t column = 0; column < columns_.size(); ++column) {
@@ -117,14 +111,6 @@ void JacobiWindow::observe(const DraftTree& tree, const TargetTokens& target, To
     tokens.push_back(*above[column]);
     pool.add(first, tokens);
   }
-}
-
-// The first column goes, the others get a level. One whose row did not run repeats its last.
-void JacobiWindow::add_level(std::span<const std::optional<TokenId>> above) {
-  for (size_t column = 1; column < columns_.size(); ++column) {
-    columns_[column].push_back(above[column].value_or(columns_[column].back()));
-  }
-  columns_.erase(columns_.begin());
 }
 
 namespace {
@@ -184,13 +170,6 @@ class JacobiRequestDrafter : public RequestDrafter {
 };
 
 }  // namespace
-
-void JacobiOptions::describe(OptionVisitor& visitor) {
-  visitor.visit({"level", "Tokens of an n-gram (N)"}, level, {3, 32});
-  visitor.visit({"window", "Columns of the window (W)"}, window, {1, 256});
-  visitor.visit({"guesses", "N-grams kept per first token (G)"}, guesses, {1, 256});
-  visitor.visit({"text-ngrams", "Keep n-grams of the text too"}, text_ngrams);
-}
 
 std::unique_ptr<RequestDrafter> JacobiDrafter::begin(std::span<const TokenId> prompt) {
   return std::make_unique<JacobiRequestDrafter>(options_, seed_, prompt);
