@@ -14,10 +14,6 @@ struct DrafterSet {
   std::vector<std::unique_ptr<Drafter>> texts = {};
   std::vector<std::unique_ptr<ModelDrafter>> models = {};
 
-  void add(DrafterSet others) {
-    std::ranges::move(others.texts, std::back_inserter(texts));
-    std::ranges::move(others.models, std::back_inserter(models));
-  }
   bool wants_prompt_state() const {
     return std::ranges::any_of(models,
                                [](const auto& drafter) { return drafter->wants_prompt_state(); });

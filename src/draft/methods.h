@@ -6,7 +6,6 @@
 
 #include <forerun/drafting_methods.h>
 
-#include <cstdint>
 #include <functional>
 #include <memory>
 #include <span>
@@ -36,11 +35,9 @@ namespace forerun {
 // What methods may use.
 struct DraftResources {
   SegmentSource segments;  // of the datastores; empty: there are none
-  int n_vocab = 0;
   // Of the model that verifies, and what its passes cost; needed to draft with it.
   Executor* executor = nullptr;
   PassCosts* costs = nullptr;
-  uint64_t seed = 0;  // of whatever a method picks at random
   // Loads a model to draft with. Throws Error, also where its vocabulary is another than the
   // verifying model's.
   std::function<std::shared_ptr<DraftModel>(const DraftModelChoice&)> draft_model = {};
@@ -51,7 +48,9 @@ struct DraftResources {
 struct UniformOptions {
   double skip = 0.45;  // share of the blocks
 
-  void describe(OptionVisitor& visitor);
+  void describe(OptionVisitor& visitor) {
+    visitor.visit({"skip", "Share of the blocks left out"}, skip, {0.0, 1.0});
+  }
 };
 
 // How layers are chosen, and how they draft.
@@ -70,7 +69,15 @@ struct DraftModelOptions {
   DraftModelChoice choice = {};
   ChainOptions draft = {.tokens = 16, .threshold = 0.4, .siblings = false};
 
-  void describe(OptionVisitor& visitor);
+  void describe(OptionVisitor& visitor) {
+    visitor.visit(
+        {.name = "model",
+         .help = "The model that drafts: path or name of a GGUF file",
+         .if_empty = "draft needs a second, smaller model with the same vocabulary: --draft-model FILE"},
+        choice.model, {});
+    visitor.visit({"device", "Where it computes: same, or as --device"}, choice.device, {});
+    draft.describe(visitor);
+  }
 };
 
 struct AutoOptions {
@@ -116,7 +123,8 @@ struct MethodInfo {
   std::string_view summary;  // one line for the help
   // Visits the method's own options, whose names do not have its name in front.
   void (*describe)(MethodOptions& options, OptionVisitor& visitor);
-  DrafterSet (*make)(const MethodOptions& options, const DraftResources& resources);
+  // Adds its drafters.
+  void (*add)(const MethodOptions& options, const DraftResources& resources, DrafterSet& drafters);
   DraftsWith drafts_with = DraftsWith::kTexts;  // all others need DraftResources::executor
   // Whether what is verified is decided by cost, unless the user says otherwise: its authors do so, or
   // it is ours.

@@ -42,7 +42,13 @@ struct ChainOptions {
   double threshold = 0.8;  // a chain ends behind a token that is less probable
   bool siblings = false;
 
-  void describe(OptionVisitor& visitor);
+  void describe(OptionVisitor& visitor) {
+    visitor.visit({"tokens", "Tokens drafted at most (lookahead fixed and disco: as they say)"}, tokens,
+                  {1, 127});
+    visitor.visit({"threshold", "Stop behind a token that is less probable"}, threshold, {0.0, 1.0});
+    visitor.visit({"siblings", "Draft the next likeliest tokens too (accept match and target)"},
+                  siblings);
+  }
 };
 
 // A draft that is wanted.

@@ -101,7 +101,7 @@ class JacobiWindow {
 
 class JacobiDrafter : public Drafter {
  public:
-  JacobiDrafter(JacobiOptions options, uint64_t seed) : options_(options), seed_(seed) {}
+  explicit JacobiDrafter(JacobiOptions options, uint64_t seed = 0) : options_(options), seed_(seed) {}
   std::unique_ptr<RequestDrafter> begin(std::span<const TokenId> prompt) override;
 
  private:
