@@ -8,10 +8,10 @@
 
 #include <cstdint>
 #include <span>
-#include <vector>
 
 #include "core/ids.h"
 #include "retrieval/child_map.h"
+#include "retrieval/node_pool.h"
 
 namespace forerun {
 
@@ -20,8 +20,8 @@ class FrequencyTrie {
   static constexpr int32_t kTop = 0;
   static constexpr int32_t kNone = ChildMap::kNone;
 
-  // Returns the node of the first token. The branch is not empty.
-  int32_t add(std::span<const TokenId> branch);
+  // The branch is not empty.
+  void add(std::span<const TokenId> branch);
 
   // The node at the end of these tokens, or kNone.
   int32_t find(std::span<const TokenId> branch) const;
@@ -29,18 +29,18 @@ class FrequencyTrie {
   int32_t child(int32_t node, TokenId token) const {
     return node == kNone ? kNone : children_.find(node, token);
   }
-  int32_t first_child(int32_t node) const { return node == kNone ? kNone : at(node).first_child; }
-  int32_t next_sibling(int32_t node) const { return at(node).next_sibling; }
-  TokenId token(int32_t node) const { return at(node).token; }
-  float frequency(int32_t node) const { return node == kNone ? 0.0f : at(node).frequency; }
+  int32_t first_child(int32_t node) const { return node == kNone ? kNone : nodes_[node].first_child; }
+  int32_t next_sibling(int32_t node) const { return nodes_[node].next_sibling; }
+  TokenId token(int32_t node) const { return nodes_[node].token; }
+  float frequency(int32_t node) const { return node == kNone ? 0.0f : nodes_[node].frequency; }
 
   // Forgets the nodes below `tree`, a child of the top, that were added at most once, and
   // halves the frequencies of the others.
-  void squeeze(int32_t tree);
+  void squeeze(int32_t tree) { nodes_[tree].n_below = squeeze_children(tree); }
 
   // First tokens are not counted: there are at most as many as the vocabulary has.
   int n_nodes() const { return static_cast<int>(children_.size()) - n_trees_; }
-  int n_nodes(int32_t tree) const { return at(tree).n_below; }
+  int n_nodes(int32_t tree) const { return nodes_[tree].n_below; }
 
  private:
   struct Node {
@@ -50,14 +50,11 @@ class FrequencyTrie {
     int32_t next_sibling = kNone;
     int32_t n_below = 0;  // of children of the top alone
   };
-  Node& at(int32_t node) { return nodes_[static_cast<size_t>(node)]; }
-  const Node& at(int32_t node) const { return nodes_[static_cast<size_t>(node)]; }
-  int32_t child_or_new(int32_t parent, TokenId token);
+  int32_t count_child(int32_t parent, TokenId token);
   int squeeze_children(int32_t parent);
   void erase(int32_t parent, int32_t node);
 
-  std::vector<Node> nodes_ = std::vector<Node>(1);
-  std::vector<int32_t> free_;  // unused entries of nodes_
+  NodePool<Node> nodes_;
   ChildMap children_;
   int n_trees_ = 0;
 };

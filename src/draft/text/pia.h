@@ -58,7 +58,10 @@ class PiaDrafter : public Drafter {
   const FrequencyTrie& answers() const { return answers_; }
 
   // A place of an answer, with the tokens behind it.
-  void learn(std::span<const TokenId> branch);
+  void learn(std::span<const TokenId> branch) {
+    answers_.add(branch);
+    grown_.insert(branch.front());
+  }
   // An answer has ended: time to thin out trees that grew too large.
   void thin_out();
 
