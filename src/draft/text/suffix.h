@@ -23,6 +23,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "core/option_visitor.h"
 #include "draft/drafter.h"
@@ -56,7 +57,8 @@ struct SuffixOptions {
 
 class SuffixDrafter : public Drafter {
  public:
-  explicit SuffixDrafter(SuffixOptions options);
+  explicit SuffixDrafter(SuffixOptions options)
+      : options_(std::move(options)), answers_(options_.depth) {}
   std::unique_ptr<RequestDrafter> begin(std::span<const TokenId> prompt) override;
 
   const SuffixOptions& options() const { return options_; }
