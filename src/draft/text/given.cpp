@@ -1,7 +1,6 @@
 #include "draft/text/given.h"
 
 #include <algorithm>
-#include <optional>
 
 namespace forerun {
 namespace {
@@ -35,8 +34,8 @@ class PredictionDrafter final : public RequestDrafter {
   explicit PredictionDrafter(std::vector<TokenId> prediction) : prediction_(std::move(prediction)) {}
 
   void draft(const DraftLimits& limits, DraftTree& tree) override {
-    if (!at_) return;
-    tree.add_chain(limits.fitting(std::span(prediction_).subspan(*at_)),
+    if (is_lost_) return;
+    tree.add_chain(limits.fitting(std::span(prediction_).subspan(at_)),
                    {.score = kRight, .source = DraftSource::kPrediction, .match_length = n_matched_},
                    kRight);
   }
@@ -44,8 +43,8 @@ class PredictionDrafter final : public RequestDrafter {
   void append(std::span<const TokenId> tokens) override {
     for (const TokenId token : tokens) {
       answer_.push_back(token);
-      if (at_ && *at_ < prediction_.size() && prediction_[*at_] == token) {
-        ++*at_;
+      if (!is_lost_ && at_ < prediction_.size() && prediction_[at_] == token) {
+        ++at_;
         ++n_matched_;
       } else {
         find_place();
@@ -56,27 +55,24 @@ class PredictionDrafter final : public RequestDrafter {
  private:
   // Behind the longest end of the answer that the prediction has, the nearest behind the old place.
   void find_place() {
-    last_ = at_.value_or(last_);
-    at_ = std::nullopt;
+    is_lost_ = true;
     n_matched_ = 0;
-    for (size_t n = std::min(kMostCompared, answer_.size()); n >= kLeastCompared && !at_; --n) {
-      at_ = place_behind(std::span(answer_).last(n));
-      if (at_) n_matched_ = static_cast<int>(n);
-    }
-  }
-
-  std::optional<size_t> place_behind(std::span<const TokenId> tokens) const {
     const auto begin = prediction_.begin(), end = prediction_.end();
-    auto found = std::search(begin + static_cast<ptrdiff_t>(last_), end, tokens.begin(), tokens.end());
-    if (found == end) found = std::search(begin, end, tokens.begin(), tokens.end());
-    if (found == end) return std::nullopt;
-    return static_cast<size_t>(found - begin) + tokens.size();
+    for (size_t n = std::min(kMostCompared, answer_.size()); n >= kLeastCompared && is_lost_; --n) {
+      const auto tokens = answer_.end() - static_cast<ptrdiff_t>(n);
+      auto found = std::search(begin + static_cast<ptrdiff_t>(at_), end, tokens, answer_.end());
+      if (found == end) found = std::search(begin, end, tokens, answer_.end());
+      if (found == end) continue;
+      is_lost_ = false;
+      at_ = static_cast<size_t>(found - begin) + n;
+      n_matched_ = static_cast<int>(n);
+    }
   }
 
   std::vector<TokenId> prediction_;
   std::vector<TokenId> answer_;
-  std::optional<size_t> at_ = 0;  // the token of the prediction that is expected; nullopt: it is lost
-  size_t last_ = 0;               // where it was before
+  size_t at_ = 0;  // the token of the prediction that is expected, or was before its place was lost
+  bool is_lost_ = false;
   int n_matched_ = 0;
 };
 

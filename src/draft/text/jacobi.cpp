@@ -1,6 +1,7 @@
 #include "draft/text/jacobi.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "core/check.h"
 #include "core/hash.h"
@@ -20,100 +21,6 @@ int32_t child_or_new(DraftTree& tree, int32_t parent, TokenId token, float first
   const float score = parent == kRoot ? first_score : std::min(first_score, tree[parent].score) * kDecay;
   return tree.add({.token = token, .parent = parent, .score = score, .source = DraftSource::kGuess});
 }
-
-}  // namespace
-
-NgramPool::NgramPool(int n_behind, int max_per_token)
-    : n_behind_(static_cast<size_t>(n_behind)),
-      max_tokens_(n_behind_ * static_cast<size_t>(max_per_token)) {}
-
-void NgramPool::add(TokenId first, std::span<const TokenId> behind) {
-  CHECK(behind.size() == n_behind_);
-  auto& kept = ngrams_[first];
-  auto place = kept.begin();
-  while (place != kept.end() && !std::equal(behind.begin(), behind.end(), place)) {
-    place += static_cast<ptrdiff_t>(n_behind_);
-  }
-  // One that is kept already moves to the end; otherwise the oldest leaves.
-  if (place == kept.end() && kept.size() == max_tokens_) place = kept.begin();
-  if (place != kept.end()) kept.erase(place, place + static_cast<ptrdiff_t>(n_behind_));
-  kept.insert(kept.end(), behind.begin(), behind.end());
-}
-
-std::span<const TokenId> NgramPool::behind(TokenId first) const {
-  const auto found = ngrams_.find(first);
-  return found == ngrams_.end() ? std::span<const TokenId>{} : found->second;
-}
-
-JacobiWindow::JacobiWindow(int level, int window, uint64_t seed)
-    : max_levels_(static_cast<size_t>(level) - 1), n_columns_(static_cast<size_t>(window)), seed_(seed) {
-  CHECK(level >= 3 && window >= 1);
-}
-
-void JacobiWindow::start(std::span<const TokenId> text) {
-  CHECK(!started() && !text.empty());
-  // Column 0 and one for each of the W + N - 3 first guesses.
-  for (uint64_t i = 0; i < n_columns_ + max_levels_ - 1; ++i) {
-    StableHash hash;
-    hash.add(seed_);
-    hash.add(i);
-    columns_.push_back({text[hash.value() % text.size()]});
-  }
-}
-
-void JacobiWindow::draft(const DraftLimits& limits, DraftTree& tree) const {
-  int32_t spine = kRoot;
-  for (size_t column = 0; column < columns_.size(); ++column) {
-    const auto& tokens = columns_[column];
-    // The last token of the text, level 0 of column 0, is there already.
-    const int n_new = static_cast<int>(tokens.size()) - (column == 0 ? 1 : 0);
-    if (tree.size() + n_new > limits.max_nodes || tree.depth(spine) + n_new > limits.max_depth) return;
-    if (column > 0) spine = child_or_new(tree, spine, tokens[0], kWindowScore);
-    int32_t node = spine;
-    for (size_t level = 1; level < tokens.size(); ++level)
-      node = child_or_new(tree, node, tokens[level], kWindowScore);
-  }
-}
-
-// The model's token behind the top level of each column that ran.
-std::vector<std::optional<TokenId>> JacobiWindow::above_columns(const DraftTree& tree,
-                                                                const TargetTokens& target) const {
-  std::vector<std::optional<TokenId>> above(columns_.size());
-  std::optional<int32_t> spine = kRoot;
-  for (size_t column = 0; column < columns_.size() && spine; ++column) {
-    const auto& tokens = columns_[column];
-    if (column > 0) spine = tree.find_child(*spine, tokens[0]);
-    std::optional<int32_t> node = spine;
-    for (size_t level = 1; level < tokens.size() && node; ++level)
-      node = tree.find_child(*node, tokens[level]);
-    if (node && *node != kRoot) above[column] = target.after(*node);
-  }
-  return above;
-}
-
-void JacobiWindow::observe(const DraftTree& tree, const TargetTokens& target, TokenId last,
-                           NgramPool& pool) {
-  const auto above = above_columns(tree, target);
-  if (std::count(above.begin(), above.end(), std::nullopt) == std::ssize(above)) return;
-  if (columns_.front().size() < max_levels_) {
-    // The first column goes, the others get a level. One whose row did not run repeats its last.
-    for (size_t column = 1; column < columns_.size(); ++column) {
-      columns_[column].push_back(above[column].value_or(columns_[column].back()));
-    }
-    columns_.erase(columns_.begin());
-    return;
-  }
-  for (size_t column = 0; column < columns_.size(); ++column) {
-    if (!above[column]) continue;
-    auto& tokens = columns_[column];
-    const TokenId first = column == 0 ? last : tokens[0];
-    tokens.erase(tokens.begin());
-    tokens.push_back(*above[column]);
-    pool.add(first, tokens);
-  }
-}
-
-namespace {
 
 class JacobiRequestDrafter : public RequestDrafter {
  public:
@@ -170,6 +77,86 @@ class JacobiRequestDrafter : public RequestDrafter {
 };
 
 }  // namespace
+
+void NgramPool::add(TokenId first, std::span<const TokenId> behind) {
+  CHECK(behind.size() == n_behind_);
+  auto& kept = ngrams_[first];
+  auto place = kept.begin();
+  while (place != kept.end() && !std::equal(behind.begin(), behind.end(), place)) {
+    place += static_cast<ptrdiff_t>(n_behind_);
+  }
+  // One that is kept already moves to the end; otherwise the oldest leaves.
+  if (place == kept.end() && kept.size() == max_tokens_) place = kept.begin();
+  if (place != kept.end()) kept.erase(place, place + static_cast<ptrdiff_t>(n_behind_));
+  kept.insert(kept.end(), behind.begin(), behind.end());
+}
+
+std::span<const TokenId> NgramPool::behind(TokenId first) const {
+  const auto found = ngrams_.find(first);
+  return found == ngrams_.end() ? std::span<const TokenId>{} : found->second;
+}
+
+JacobiWindow::JacobiWindow(int level, int window, uint64_t seed)
+    : max_levels_(static_cast<size_t>(level) - 1), n_columns_(static_cast<size_t>(window)), seed_(seed) {
+  CHECK(level >= 3 && window >= 1);
+}
+
+void JacobiWindow::start(std::span<const TokenId> text) {
+  CHECK(!started() && !text.empty());
+  // Column 0 and one for each of the W + N - 3 first guesses.
+  for (uint64_t i = 0; i < n_columns_ + max_levels_ - 1; ++i) {
+    StableHash hash;
+    hash.add(seed_);
+    hash.add(i);
+    columns_.push_back({text[hash.value() % text.size()]});
+  }
+}
+
+void JacobiWindow::draft(const DraftLimits& limits, DraftTree& tree) const {
+  int32_t spine = kRoot;
+  for (size_t column = 0; column < columns_.size(); ++column) {
+    const auto& tokens = columns_[column];
+    // The last token of the text, level 0 of column 0, is there already.
+    const int n_new = static_cast<int>(tokens.size()) - (column == 0 ? 1 : 0);
+    if (tree.size() + n_new > limits.max_nodes || tree.depth(spine) + n_new > limits.max_depth) return;
+    if (column > 0) spine = child_or_new(tree, spine, tokens[0], kWindowScore);
+    int32_t node = spine;
+    for (size_t level = 1; level < tokens.size(); ++level)
+      node = child_or_new(tree, node, tokens[level], kWindowScore);
+  }
+}
+
+void JacobiWindow::observe(const DraftTree& tree, const TargetTokens& target, TokenId last,
+                           NgramPool& pool) {
+  // The model's token behind the top level of each column that ran.
+  std::vector<std::optional<TokenId>> above(columns_.size());
+  std::optional<int32_t> spine = kRoot;
+  for (size_t column = 0; column < columns_.size() && spine; ++column) {
+    const auto& tokens = columns_[column];
+    if (column > 0) spine = tree.find_child(*spine, tokens[0]);
+    std::optional<int32_t> node = spine;
+    for (size_t level = 1; level < tokens.size() && node; ++level)
+      node = tree.find_child(*node, tokens[level]);
+    if (node && *node != kRoot) above[column] = target.after(*node);
+  }
+  if (std::count(above.begin(), above.end(), std::nullopt) == std::ssize(above)) return;
+  if (columns_.front().size() < max_levels_) {
+    // The first column goes, the others get a level. One whose row did not run repeats its last.
+    for (size_t column = 1; column < columns_.size(); ++column) {
+      columns_[column].push_back(above[column].value_or(columns_[column].back()));
+    }
+    columns_.erase(columns_.begin());
+    return;
+  }
+  for (size_t column = 0; column < columns_.size(); ++column) {
+    if (!above[column]) continue;
+    auto& tokens = columns_[column];
+    const TokenId first = column == 0 ? last : tokens[0];
+    tokens.erase(tokens.begin());
+    tokens.push_back(*above[column]);
+    pool.add(first, tokens);
+  }
+}
 
 std::unique_ptr<RequestDrafter> JacobiDrafter::begin(std::span<const TokenId> prompt) {
   return std::make_unique<JacobiRequestDrafter>(options_, seed_, prompt);

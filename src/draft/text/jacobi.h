@@ -29,7 +29,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <span>
 #include <unordered_map>
 #include <vector>
@@ -57,7 +56,9 @@ struct JacobiOptions {
 class NgramPool {
  public:
   // Of `n_behind` tokens behind the first one.
-  NgramPool(int n_behind, int max_per_token);
+  NgramPool(int n_behind, int max_per_token)
+      : n_behind_(static_cast<size_t>(n_behind)),
+        max_tokens_(n_behind_ * static_cast<size_t>(max_per_token)) {}
 
   void add(TokenId first, std::span<const TokenId> behind);
   // What may follow `first`, the latest last: n_behind tokens each, one after another.
@@ -89,9 +90,6 @@ class JacobiWindow {
   void observe(const DraftTree& tree, const TargetTokens& target, TokenId last, NgramPool& pool);
 
  private:
-  std::vector<std::optional<TokenId>> above_columns(const DraftTree& tree,
-                                                    const TargetTokens& target) const;
-
   size_t max_levels_;  // N - 1
   size_t n_columns_;   // W
   uint64_t seed_;

@@ -108,9 +108,10 @@ class RestRequestDrafter : public RequestDrafter {
  public:
   RestRequestDrafter(const RestOptions& options, const SegmentSource& segments,
                      std::span<const TokenId> prompt)
-      : options_(options), segments_(segments), rows_(options.branch) {
-    append(prompt);
-  }
+      : options_(options),
+        segments_(segments),
+        text_(prompt.begin(), prompt.end()),
+        rows_(options.branch) {}
 
   void draft(const DraftLimits& limits, DraftTree& tree) override {
     const int size = std::min(options_.tokens, limits.max_nodes);
@@ -120,16 +121,12 @@ class RestRequestDrafter : public RequestDrafter {
     segments_now_.clear();
     for (const auto& segment : *list) segments_now_.push_back(segment.get());
     for (int n = longest_match(); n >= options_.min_match; --n) {
-      if (!read_rows(n)) continue;
-      rows_.grow(size, limits.max_depth, n, tree);
-      return;
+      if (read_rows(n)) return rows_.grow(size, limits.max_depth, n, tree);
     }
   }
 
   void append(std::span<const TokenId> tokens) override {
     text_.insert(text_.end(), tokens.begin(), tokens.end());
-    const auto n_kept = static_cast<size_t>(options_.max_match);
-    if (text_.size() > n_kept) text_.erase(text_.begin(), text_.end() - static_cast<ptrdiff_t>(n_kept));
   }
 
  private:
@@ -141,7 +138,7 @@ class RestRequestDrafter : public RequestDrafter {
   // What occurs has ends that occur, so halving finds the longest. 0 if nothing occurs.
   int longest_match() {
     int longest = 0;
-    int too_long = static_cast<int>(text_.size()) + 1;
+    int too_long = std::min(options_.max_match, static_cast<int>(text_.size())) + 1;
     while (too_long - longest > 1) {
       const int middle = (longest + too_long) / 2;
       const bool occurs = std::ranges::any_of(find_last(middle), &Segment::Range::size);
@@ -155,25 +152,21 @@ class RestRequestDrafter : public RequestDrafter {
     const auto ranges = find_last(n);
     int64_t n_found = 0;
     for (const auto& range : ranges) n_found += range.size();
+    if (n_found == 0) return false;
     rows_.clear();
     bool any = false;
     for (size_t i = 0; i < ranges.size(); ++i) {
-      Segment::Range looked_at = ranges[i];
-      looked_at.end = looked_at.begin + share(looked_at.size(), n_found);
-      any |= rows_.add(*segments_now_[i], looked_at, n);
+      // Of each segment as many as it has of all that were found.
+      const int64_t share = (ranges[i].size() * options_.samples + n_found - 1) / n_found;
+      const int64_t begin = ranges[i].begin;
+      any |= rows_.add(*segments_now_[i], {begin, begin + std::min(ranges[i].size(), share)}, n);
     }
     return any;
   }
 
-  // Of `size` occurrences among `n_found`: how many to look at.
-  int64_t share(int64_t size, int64_t n_found) const {
-    if (n_found <= options_.samples) return size;
-    return std::min(size, (size * options_.samples + n_found - 1) / n_found);
-  }
-
   RestOptions options_;
   const SegmentSource& segments_;
-  std::vector<TokenId> text_;  // its end
+  std::vector<TokenId> text_;
   std::vector<const Segment*> segments_now_;
   SegmentSearch search_;
   RestRows rows_;

@@ -12,11 +12,6 @@
 namespace forerun {
 namespace {
 
-// Per level of a tree: the longer the match, the longer its continuations stay good.
-float level_factor(int match_length) {
-  return std::min(0.6f + 0.1f * static_cast<float>(match_length), 1.0f);
-}
-
 bool is_ours(const SssdOptions& options) {
   return retrieval_variant(options.variant) == RetrievalVariant::kPooled;
 }
@@ -50,8 +45,10 @@ class SssdRequestDrafter : public RequestDrafter {
     matches_.clear();
     trie_.find(trie_.text(), matches_);
     for (const InputTrie::Match& match : matches_) {
+      // Per level of the tree: the longer the match, the longer its continuations stay good.
+      const float factor = std::min(0.6f + 0.1f * static_cast<float>(match.length), 1.0f);
       sources_.push_back({&trie_, match.handle, DraftSource::kInput, match.length,
-                          static_cast<float>(options_.input_discount), level_factor(match.length)});
+                          static_cast<float>(options_.input_discount), factor});
     }
     fusion_.fuse(sources_, {limits.max_nodes, limits.max_depth, options_.children}, tree);
   }
