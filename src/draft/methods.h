@@ -13,9 +13,9 @@
 #include <string_view>
 
 #include "core/option_visitor.h"
-#include "draft/drafter_set.h"
 #include "draft/model/draft_model.h"
 #include "draft/model/layer_skipping.h"
+#include "draft/model/model_drafter.h"
 #include "draft/text/jacobi.h"
 #include "draft/text/pia.h"
 #include "draft/text/pld.h"

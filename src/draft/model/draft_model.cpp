@@ -102,14 +102,6 @@ class DraftModelDrafter::OfRequest final : public RequestModelDrafter {
   std::vector<ReadToken> read_;  // by the latest draft, in scratch cells
 };
 
-DraftModelDrafter::DraftModelDrafter(const ChainOptions& options, std::shared_ptr<DraftModel> draft,
-                                     std::unique_ptr<StoppingRule> stopping)
-    : ModelDrafter(DraftSource::kDraftModel, options, *draft->executor, *draft->costs,
-                   std::move(stopping)),
-      options_(options),
-      draft_(std::move(draft)),
-      slots_(*draft_->executor, draft_->n_slots, draft_->n_context) {}
-
 std::unique_ptr<RequestModelDrafter> DraftModelDrafter::begin(const RequestView& request) {
   return std::make_unique<OfRequest>(*this, request);
 }

@@ -33,7 +33,12 @@ struct DraftModel {
 class DraftModelDrafter final : public ModelDrafter {
  public:
   DraftModelDrafter(const ChainOptions& options, std::shared_ptr<DraftModel> draft,
-                    std::unique_ptr<StoppingRule> stopping = nullptr);
+                    std::unique_ptr<StoppingRule> stopping = nullptr)
+      : ModelDrafter(DraftSource::kDraftModel, options, *draft->executor, *draft->costs,
+                     std::move(stopping)),
+        options_(options),
+        draft_(std::move(draft)),
+        slots_(*draft_->executor, draft_->n_slots, draft_->n_context) {}
 
   std::unique_ptr<RequestModelDrafter> begin(const RequestView& request) override;
   double token_seconds(const DraftPlan& /*plan*/, int n_context, int n_requests) const override {

@@ -22,12 +22,6 @@ class LayerSkippingRequest final : public RequestModelDrafter {
 
 }  // namespace
 
-LayerSkippingDrafter::LayerSkippingDrafter(const ChainOptions& options, Executor& executor,
-                                           PassCosts& costs, std::unique_ptr<LayerSelector> selector,
-                                           std::unique_ptr<StoppingRule> stopping)
-    : ModelDrafter(DraftSource::kLayers, options, executor, costs, std::move(stopping)),
-      selector_(std::move(selector)) {}
-
 std::unique_ptr<RequestModelDrafter> LayerSkippingDrafter::begin(const RequestView& request) {
   return std::make_unique<LayerSkippingRequest>(request, *selector_, stopping());
 }

@@ -20,7 +20,9 @@ class LayerSkippingDrafter final : public ModelDrafter {
   // The executor is the one that verifies; it and the costs outlive this.
   LayerSkippingDrafter(const ChainOptions& options, Executor& executor, PassCosts& costs,
                        std::unique_ptr<LayerSelector> selector,
-                       std::unique_ptr<StoppingRule> stopping = nullptr);
+                       std::unique_ptr<StoppingRule> stopping = nullptr)
+      : ModelDrafter(DraftSource::kLayers, options, executor, costs, std::move(stopping)),
+        selector_(std::move(selector)) {}
 
   std::unique_ptr<RequestModelDrafter> begin(const RequestView& request) override;
   bool wants_prompt_state() const override { return selector_->wants_prompt_state(); }

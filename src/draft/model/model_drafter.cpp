@@ -50,7 +50,6 @@ class ChainGrower {
   struct Chain {
     const ModelDraftJob* job;
     ChainStart start;
-    int max_tokens;
     SamplerState state;
     std::vector<TokenId> next;   // to be read next; the last of them is `end`
     std::optional<NodeId> cell;  // of the one read last
@@ -75,7 +74,6 @@ class ChainGrower {
     drafter.max_tokens_ = std::min({planned, job.limits.max_depth, job.limits.max_nodes});
     chains_.push_back({.job = &job,
                        .start = start,
-                       .max_tokens = drafter.max_tokens_,
                        .state = drafter.request().state(),
                        .next = {start.unread.begin(), start.unread.end()},
                        .cell = std::nullopt,
@@ -153,7 +151,7 @@ class ChainGrower {
     const DraftTree& hint = *job.hint;
     const auto chance = [&](int32_t node) { return job.hint_chances[static_cast<size_t>(node)]; };
     const double reached = chain.hint_end == kRoot ? 1 : chance(chain.hint_end);
-    const int n_left = chain.max_tokens - chain.tree().depth(chain.end) - 1;
+    const int n_left = chain.drafter().max_tokens_ - chain.tree().depth(chain.end) - 1;
     path_.clear();
     path_chances_.clear();
     for (int32_t at = chain.hint_end; static_cast<int>(path_.size()) < n_left && reached > 0;) {
@@ -207,21 +205,16 @@ class ChainGrower {
     return std::nullopt;
   }
 
-  static const Sampler& sampler_of(const Chain& chain) {
-    const RequestModelDrafter& drafter = chain.drafter();
-    return drafter.own_sampler_ != nullptr ? *drafter.own_sampler_ : drafter.request().sampler();
-  }
-
   // Whether the best logits of a row mostly say what a chain asks of it.
   bool best_logits_do(const Chain& chain) const {
-    const Sampler& sampler = sampler_of(chain);
+    const Sampler& sampler = chain.drafter().sampler();
     return sampler.draws_from_best(chain.state) &&
            executor_.model().config().n_vocab <= sampler.n_vocab();
   }
 
   static void prepare_draw(const Chain& chain, const LogitsView& logits, TokenDraw& draw) {
     const RequestModelDrafter& drafter = chain.drafter();
-    draw.sampler = &sampler_of(chain);
+    draw.sampler = &drafter.sampler();
     draw.keeps_distribution = drafter.own_sampler_ != nullptr;
     draw.state = &chain.state;
     draw.position = Position{drafter.n_context() + chain.tree().depth(chain.end)};
@@ -235,7 +228,6 @@ class ChainGrower {
     }
     RequestModelDrafter& drafter = chain.drafter();
     DraftTree& tree = chain.tree();
-    const int depth = tree.depth(chain.end) + 1;
     const TokenId token = *draw.token;
     if (draw.keeps_distribution) tree.set_distribution(chain.end, std::move(draw.distribution));
     const int32_t node = add(chain, token, draw.probability);
@@ -243,15 +235,14 @@ class ChainGrower {
     if (options_.siblings && !draw.keeps_distribution && chain.job->rule == nullptr)
       add_siblings(chain, draw);
 
-    const auto n_prompt = static_cast<int>(drafter.request().n_prompt());
-    const int n_answer = drafter.n_context() - n_prompt + depth - 1;
+    const int n_answer = to_int(draw.position) - static_cast<int>(drafter.request().n_prompt());
     const auto known = drafter.request().known_answer();
     DraftedToken drafted{.logits = draw.logits,
                          .sums = draw.sums,
                          .likeliest = draw.likeliest,
                          .token = token,
                          .probability = draw.probability,
-                         .depth = depth,
+                         .depth = tree.depth(node),
                          .n_answer = n_answer,
                          .n_sharing = n_sharing_};
     if (static_cast<size_t>(n_answer) < known.size())
@@ -272,7 +263,8 @@ class ChainGrower {
                        ? job.rule->goes_on(token)
                        : token.probability >= job.plan.threshold.value_or(options_.threshold);
     if (RequestStoppingRule* own = chain.drafter().stopping_.get()) goes_on = own->goes_on(token);
-    return !goes_on || token.depth >= chain.max_tokens || chain.tree().size() >= job.limits.max_nodes;
+    return !goes_on || token.depth >= chain.drafter().max_tokens_ ||
+           chain.tree().size() >= job.limits.max_nodes;
   }
 
   void add_siblings(Chain& chain, const TokenDraw& draw) {

@@ -21,6 +21,7 @@
 // Not thread-safe.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <span>
@@ -110,6 +111,8 @@ class RequestModelDrafter {
  private:
   friend class ChainGrower;
 
+  const Sampler& sampler() const { return own_sampler_ ? *own_sampler_ : request_.sampler(); }
+
   const RequestView& request_;
   std::unique_ptr<RequestStoppingRule> stopping_;  // nullptr: a threshold, or who asks for drafts
   std::unique_ptr<Sampler> own_sampler_;           // nullptr: the target's
@@ -151,6 +154,16 @@ class ModelDrafter {
   PassCosts& costs_;
   std::unique_ptr<StoppingRule> stopping_;
   std::unique_ptr<ChainGrower> grower_;
+};
+
+// What a way to speculate drafts with.
+struct DrafterSet {
+  std::vector<std::unique_ptr<Drafter>> texts = {};
+  std::vector<std::unique_ptr<ModelDrafter>> models = {};
+
+  bool wants_prompt_state() const {
+    return std::ranges::any_of(models, &ModelDrafter::wants_prompt_state);
+  }
 };
 
 }  // namespace forerun

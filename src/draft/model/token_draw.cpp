@@ -10,17 +10,15 @@ namespace forerun {
 void TokenDrawer::draw(std::span<TokenDraw> draws, Device& device) {
   // What follows a grammar stays here: requests may share that.
   const auto follows_grammar = [](const TokenDraw& draw) { return draw.state->constraint() != nullptr; };
-  const auto n_shared = std::ranges::count_if(draws, std::not_fn(follows_grammar));
-  const bool is_shared = n_shared > 1;
+  const bool is_shared = std::ranges::count_if(draws, std::not_fn(follows_grammar)) > 1;
   for (TokenDraw& draw : draws) {
     if (!is_shared || follows_grammar(draw)) draw_one(draw, scratch_.front());
   }
-  if (is_shared) {
-    scratch_.resize(static_cast<size_t>(device.n_threads()));
-    device.share_out(draws.size(), [&](int thread, size_t i) {
-      if (!follows_grammar(draws[i])) draw_one(draws[i], scratch_[static_cast<size_t>(thread)]);
-    });
-  }
+  if (!is_shared) return;
+  scratch_.resize(static_cast<size_t>(device.n_threads()));
+  device.share_out(draws.size(), [&](int thread, size_t i) {
+    if (!follows_grammar(draws[i])) draw_one(draws[i], scratch_[static_cast<size_t>(thread)]);
+  });
 }
 
 void TokenDrawer::draw_one(TokenDraw& draw, Scratch& scratch) {
