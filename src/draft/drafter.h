@@ -6,7 +6,7 @@
 // whatever they propose, the text stays the same, and only its speed changes.
 //
 // To add one: a header with its options struct (core/option_visitor.h), a source file, a
-// test, and a line in draft/methods.cpp.
+// test, and its options in draft/methods.h and a line in draft/methods.cpp.
 //
 // Not thread-safe: a drafter and what it makes are used from one thread at a time. Only draft() is
 // called for several requests at once, so it changes nothing that requests share. Drafting is
@@ -54,7 +54,7 @@ class RequestDrafter {
   virtual void observe(const DraftTree& /*tree*/, const TargetTokens& /*target*/) {}
 
   // The text grew by these tokens.
-  virtual void append(std::span<const TokenId> tokens) = 0;
+  virtual void append(std::span<const TokenId> /*tokens*/) {}
 
   // The request ended in good order; others may learn from its text.
   virtual void finish() {}

@@ -157,12 +157,13 @@ constexpr auto kMethods = std::to_array<MethodInfo>({
         "del", "DEL: the model left early, at the layer that was right most for its cost"),
 });
 
-// Hands options on with the method's name in front of theirs.
-OptionVisitor prefixed(std::string_view method, const OptionVisitor& visitor) {
-  return OptionVisitor([method, &visitor](const OptionText& text, const Option& option) {
-    const std::string name = fmt::format("{}-{}", method, text.name);
+// Visits a method's options with its name in front of theirs.
+void describe_prefixed(const MethodInfo& method, MethodOptions& options, const OptionVisitor& visitor) {
+  OptionVisitor prefixed([&](const OptionText& text, const Option& option) {
+    const std::string name = fmt::format("{}-{}", method.name, text.name);
     visitor.visit({.name = name, .help = text.help, .if_empty = text.if_empty}, option);
   });
+  method.describe(options, prefixed);
 }
 
 // Throw for a value that is out of range or missing.
@@ -228,10 +229,7 @@ void AutoOptions::describe(OptionVisitor& visitor) {
 
 void MethodOptions::describe(OptionVisitor& visitor) {
   stopping.describe(visitor);
-  for (const MethodInfo& method : kMethods) {
-    OptionVisitor own = prefixed(method.name, visitor);
-    method.describe(*this, own);
-  }
+  for (const MethodInfo& method : kMethods) describe_prefixed(method, *this, visitor);
 }
 
 const MethodInfo& find_method(std::string_view name) {
@@ -250,8 +248,7 @@ void check_method(std::string_view name, const MethodOptions& options) {
   OptionVisitor checking([](const OptionText& text, const Option& option) {
     std::visit([&](const auto& field) { check_option(text, field); }, option);
   });
-  OptionVisitor own = prefixed(method.name, checking);
-  method.describe(copy, own);
+  describe_prefixed(method, copy, checking);
   if (method.drafts_with == DraftsWith::kTexts) return;
   copy.stopping.describe(checking);
   const std::string& layers = options.automatic.layers;

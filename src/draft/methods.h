@@ -1,7 +1,5 @@
-// The drafting methods there are: the one list of their names, options and makers.
-//
-// To add one, give it an options struct here and a line in methods.cpp. Its flags, its part
-// of the help and of printed settings follow from that.
+// The drafting methods there are: the one list of their names, options and makers. Their flags, their
+// parts of the help and of printed settings follow from that.
 #pragma once
 
 #include <forerun/drafting_methods.h>

@@ -235,7 +235,7 @@ class ChainGrower {
     if (options_.siblings && !draw.keeps_distribution && chain.job->rule == nullptr)
       add_siblings(chain, draw);
 
-    const int n_answer = to_int(draw.position) - static_cast<int>(drafter.request().n_prompt());
+    const size_t n_answer = static_cast<size_t>(to_int(draw.position)) - drafter.request().n_prompt();
     const auto known = drafter.request().known_answer();
     DraftedToken drafted{.logits = draw.logits,
                          .sums = draw.sums,
@@ -243,10 +243,9 @@ class ChainGrower {
                          .token = token,
                          .probability = draw.probability,
                          .depth = tree.depth(node),
-                         .n_answer = n_answer,
+                         .n_answer = static_cast<int>(n_answer),
                          .n_sharing = n_sharing_};
-    if (static_cast<size_t>(n_answer) < known.size())
-      drafted.known = known[static_cast<size_t>(n_answer)];
+    if (n_answer < known.size()) drafted.known = known[n_answer];
     chain.is_complete = ends(chain, drafted);
     if (chain.is_complete) return;
     chain.end = node;
@@ -268,12 +267,11 @@ class ChainGrower {
   }
 
   void add_siblings(Chain& chain, const TokenDraw& draw) {
-    const int n_left = chain.job->limits.max_nodes - chain.tree().size();
-    const int n = std::min(level_width(draw.probability), n_left + 1);
-    int n_added = 1;
+    int n_left =
+        std::min(level_width(draw.probability) - 1, chain.job->limits.max_nodes - chain.tree().size());
     for (const ScoredToken& likely : draw.likeliest) {
       if (likely.token == draw.token) continue;
-      if (n_added++ >= n) return;
+      if (n_left-- <= 0) return;
       add(chain, likely.token, draw.sums.probability(likely.logit));
     }
   }

@@ -37,26 +37,18 @@ int FrequencyTrie::squeeze_children(int32_t parent) {
   int32_t kept = kNone;  // the last child that stays
   for (int32_t node = nodes_[parent].first_child, next; node != kNone; node = next) {
     next = nodes_[node].next_sibling;
+    const int n_below = squeeze_children(node);
     if (nodes_[node].frequency > 1.0f) {
       nodes_[node].frequency *= 0.5f;
-      n_left += 1 + squeeze_children(node);
+      n_left += 1 + n_below;
       kept = node;
-    } else {
+    } else {  // none of those below it was added more often
       (kept == kNone ? nodes_[parent].first_child : nodes_[kept].next_sibling) = next;
-      erase(parent, node);
+      children_.erase(parent, nodes_[node].token);
+      nodes_.erase(node);
     }
   }
   return n_left;
-}
-
-// Of a node that is no longer among its parent's children, and of all below it.
-void FrequencyTrie::erase(int32_t parent, int32_t node) {
-  for (int32_t child = nodes_[node].first_child, next; child != kNone; child = next) {
-    next = nodes_[child].next_sibling;
-    erase(node, child);
-  }
-  children_.erase(parent, nodes_[node].token);
-  nodes_.erase(node);
 }
 
 }  // namespace forerun

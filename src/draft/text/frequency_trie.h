@@ -52,7 +52,6 @@ class FrequencyTrie {
   };
   int32_t count_child(int32_t parent, TokenId token);
   int squeeze_children(int32_t parent);
-  void erase(int32_t parent, int32_t node);
 
   NodePool<Node> nodes_;
   ChildMap children_;

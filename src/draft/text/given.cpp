@@ -22,9 +22,6 @@ class ForcedDrafter final : public RequestDrafter {
     tree.add_chain(limits.fitting(forced), {.score = kRight, .source = DraftSource::kGrammar}, kRight);
   }
 
-  // The state of the request has moved on.
-  void append(std::span<const TokenId>) override {}
-
  private:
   const RequestView& request_;
 };

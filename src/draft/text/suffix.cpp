@@ -33,7 +33,6 @@ class SuffixRequestDrafter : public RequestDrafter {
   }
 
   void draft(const DraftLimits& limits, DraftTree& tree) override {
-    if (limits.max_depth < 1) return;
     Proposal best;
     improve(own_, limits, best);
     improve(method_.answers(), limits, best);
