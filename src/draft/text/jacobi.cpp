@@ -25,24 +25,22 @@ int32_t child_or_new(DraftTree& tree, int32_t parent, TokenId token, float first
 class JacobiRequestDrafter : public RequestDrafter {
  public:
   JacobiRequestDrafter(const JacobiOptions& options, uint64_t seed, std::span<const TokenId> prompt)
-      : options_(options),
-        pool_(options.level - 1, options.guesses),
-        window_(options.level, options.window, seed) {
+      : options_(options), seed_(seed), pool_(options.level - 1, options.guesses) {
     append(prompt);
   }
 
   void draft(const DraftLimits& limits, DraftTree& tree) override {
     if (text_.empty()) return;
-    if (!window_.started()) window_.start(text_);
+    if (!window_) window_.emplace(options_.level, options_.window, seed_, text_);
     // N-grams first, as they pay now, but half of the room at least is the window's, as
     // far as it needs it.
-    const int n_window = std::min(window_.n_rows(), limits.max_nodes / 2);
+    const int n_window = std::min(window_->n_rows(), limits.max_nodes / 2);
     draft_ngrams({.max_nodes = limits.max_nodes - n_window, .max_depth = limits.max_depth}, tree);
-    window_.draft(limits, tree);
+    window_->draft(limits, tree);
   }
 
   void observe(const DraftTree& tree, const TargetTokens& target) override {
-    if (window_.started()) window_.observe(tree, target, text_.back(), pool_);
+    if (window_) window_->observe(tree, target, text_.back(), pool_);
   }
 
   void append(std::span<const TokenId> tokens) override {
@@ -71,9 +69,10 @@ class JacobiRequestDrafter : public RequestDrafter {
   }
 
   JacobiOptions options_;
+  uint64_t seed_;
   std::vector<TokenId> text_;
   NgramPool pool_;
-  JacobiWindow window_;
+  std::optional<JacobiWindow> window_;  // once there is a text to begin with
 };
 
 }  // namespace
@@ -96,18 +95,14 @@ std::span<const TokenId> NgramPool::behind(TokenId first) const {
   return found == ngrams_.end() ? std::span<const TokenId>{} : found->second;
 }
 
-JacobiWindow::JacobiWindow(int level, int window, uint64_t seed)
-    : max_levels_(static_cast<size_t>(level) - 1), n_columns_(static_cast<size_t>(window)), seed_(seed) {
-  CHECK(level >= 3 && window >= 1);
-}
-
-void JacobiWindow::start(std::span<const TokenId> text) {
-  CHECK(!started() && !text.empty());
+JacobiWindow::JacobiWindow(int level, int window, uint64_t seed, std::span<const TokenId> text)
+    : max_levels_(static_cast<size_t>(level) - 1) {
+  CHECK(level >= 3 && window >= 1 && !text.empty());
   // Column 0 and one for each of the W + N - 3 first guesses.
-  for (uint64_t i = 0; i < n_columns_ + max_levels_ - 1; ++i) {
+  for (int i = 0; i < window + level - 2; ++i) {
     StableHash hash;
-    hash.add(seed_);
-    hash.add(i);
+    hash.add(seed);
+    hash.add(static_cast<uint64_t>(i));
     columns_.push_back({text[hash.value() % text.size()]});
   }
 }

@@ -73,11 +73,8 @@ class NgramPool {
 // The window of guesses.
 class JacobiWindow {
  public:
-  JacobiWindow(int level, int window, uint64_t seed);
-
-  // Picks the first guesses from `text`, which is not empty. Called once.
-  void start(std::span<const TokenId> text);
-  bool started() const { return !columns_.empty(); }
+  // Picks the first guesses from `text`, which is not empty.
+  JacobiWindow(int level, int window, uint64_t seed, std::span<const TokenId> text);
 
   // Adds the columns that fit below the root, whole columns only.
   void draft(const DraftLimits& limits, DraftTree& tree) const;
@@ -91,8 +88,6 @@ class JacobiWindow {
 
  private:
   size_t max_levels_;  // N - 1
-  size_t n_columns_;   // W
-  uint64_t seed_;
   // [column][level]. Level 0 of column 0 stands for the last token of the text.
   std::vector<std::vector<TokenId>> columns_;
 };

@@ -113,8 +113,7 @@ TEST_P(JacobiWindows, HarvestsTheNgramsOfThePublishedAlgorithm) {
   const auto [level, window_size] = GetParam();
   const Model model = mixed;
   Tokens text = ids({3, 1, 4, 1, 5, 9, 2, 6});
-  JacobiWindow window(level, window_size, 42);
-  window.start(text);
+  JacobiWindow window(level, window_size, 42, text);
   NgramPool pool(level - 1, 3);
   NgramPool expected(level - 1, 3);
   std::optional<Published> published;
@@ -186,8 +185,7 @@ TEST(Jacobi, LivesWithPrunedTrees) {
   std::mt19937 random(6);
   for (int round = 0; round < 20; ++round) {
     Tokens text = random_tokens(random, 20, 13);
-    JacobiWindow window(4, 5, static_cast<uint64_t>(round));
-    window.start(text);
+    JacobiWindow window(4, 5, static_cast<uint64_t>(round), text);
     NgramPool pool(3, 4);
     int n_harvested = 0;
     for (int step = 0; step < 40; ++step) {
