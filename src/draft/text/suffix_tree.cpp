@@ -143,10 +143,9 @@ void SuffixTree::change_count(int32_t node, int32_t change) {
 }
 
 void SuffixTree::find(std::span<const TokenId> string, Occurrences& found) const {
-  found.node = kTop;
+  found.node = nodes_[kTop].children.empty() ? ChildMap::kNone : kTop;
   found.used = 0;
-  for (size_t i = 0; i < string.size() && found.node != ChildMap::kNone; ++i) step(found, string[i]);
-  leave_dead_end(found);
+  for (const TokenId next : string) step(found, next);
   found.recent.clear();
   const auto length = static_cast<int64_t>(string.size());
   for (int64_t place = settled_; place + length < end_; ++place) {
@@ -157,31 +156,25 @@ void SuffixTree::find(std::span<const TokenId> string, Occurrences& found) const
 void SuffixTree::extend(const Occurrences& string, TokenId next, Occurrences& longer) const {
   longer.node = string.node;
   longer.used = string.used;
-  if (longer.node != ChildMap::kNone) step(longer, next);
-  leave_dead_end(longer);
+  step(longer, next);
   longer.recent.clear();
   for (const int64_t place : string.recent) {
     if (token(place) == next && place + 1 < end_) longer.recent.push_back(place + 1);
   }
 }
 
-// One token further down the tree.
+// One token further down the tree. Nothing in it follows a string that ends where a leaf does.
 void SuffixTree::step(Occurrences& string, TokenId next) const {
+  if (string.node == ChildMap::kNone) return;
   if (string.used == nodes_[string.node].length) {
     string.node = children_.find(string.node, next);
-    string.used = string.node == ChildMap::kNone ? 0 : 1;
-  } else if (token(nodes_[string.node].begin + string.used) == next) {
-    ++string.used;
-  } else {
+    string.used = 0;
+  } else if (token(nodes_[string.node].begin + string.used) != next) {
     string.node = ChildMap::kNone;
   }
-}
-
-// Nothing in the tree follows a string that ends where a leaf does.
-void SuffixTree::leave_dead_end(Occurrences& string) const {
   if (string.node == ChildMap::kNone) return;
   const Node& node = nodes_[string.node];
-  if (string.used == node.length && node.children.empty()) string.node = ChildMap::kNone;
+  if (++string.used == node.length && node.children.empty()) string.node = ChildMap::kNone;
 }
 
 // Counts `next` with the one of the first `n` that has its token; otherwise it comes behind them all.

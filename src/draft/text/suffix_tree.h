@@ -91,7 +91,6 @@ class SuffixTree {
   void take_place_of(int32_t node, int32_t other);
   void settle(int64_t begin);
   void step(Occurrences& string, TokenId next) const;
-  void leave_dead_end(Occurrences& string) const;
   static void count_in(std::vector<Continuation>& out, size_t n, const Continuation& next);
 
   int depth_;
