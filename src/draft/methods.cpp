@@ -43,10 +43,10 @@ void add_layer_skipping(const MethodOptions& options, const DraftResources& reso
   CHECK(resources.costs != nullptr);
   Executor& executor = executor_of(resources);
   executor.model().require_blocks("drafting with layers left out");
-  const auto& [layers, draft] = options.*kOptions;
+  const auto& [choice, draft] = options.*kOptions;
   drafters.models.push_back(std::make_unique<LayerSkippingDrafter>(
       draft, executor, *resources.costs,
-      kMake(layers, {executor, *resources.costs, draft.threshold, resources.warn}),
+      kMake(choice, {executor, *resources.costs, draft.threshold, resources.warn}),
       stopping_of(options, resources, executor.model())));
 }
 

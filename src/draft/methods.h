@@ -51,29 +51,14 @@ struct UniformOptions {
   }
 };
 
-// How layers are chosen, and how they draft.
-template <typename LayerOptions>
-struct LayerMethodOptions {
-  LayerOptions layers = {};
+// How the layers or the model that drafts are chosen, and how they draft.
+template <typename Choice>
+struct ChainMethodOptions {
+  Choice choice = {};
   ChainOptions draft = {};
 
   void describe(OptionVisitor& visitor) {
-    layers.describe(visitor);
-    draft.describe(visitor);
-  }
-};
-
-struct DraftModelOptions {
-  DraftModelChoice choice = {};
-  ChainOptions draft = {.tokens = 16, .threshold = 0.4, .siblings = false};
-
-  void describe(OptionVisitor& visitor) {
-    visitor.visit(
-        {.name = "model",
-         .help = "The model that drafts: path or name of a GGUF file",
-         .if_empty = "draft needs a second, smaller model with the same vocabulary: --draft-model FILE"},
-        choice.model, {});
-    visitor.visit({"device", "Where it computes: same, or as --device"}, choice.device, {});
+    choice.describe(visitor);
     draft.describe(visitor);
   }
 };
@@ -100,16 +85,17 @@ struct MethodOptions {
   JacobiOptions jacobi;
   SssdOptions sssd;
   SuffixOptions suffix;
-  DraftModelOptions draft;
-  LayerMethodOptions<UniformOptions> uniform;
-  LayerMethodOptions<SelfSdOptions> selfsd = {.draft = kExitBelow08};
-  LayerMethodOptions<SwiftOptions> swift;
-  LayerMethodOptions<KnnOptions> knnssd = {.draft = kExitBelow08};
+  ChainMethodOptions<DraftModelChoice> draft = {
+      .draft = {.tokens = 16, .threshold = 0.4, .siblings = false}};
+  ChainMethodOptions<UniformOptions> uniform;
+  ChainMethodOptions<SelfSdOptions> selfsd = {.draft = kExitBelow08};
+  ChainMethodOptions<SwiftOptions> swift;
+  ChainMethodOptions<KnnOptions> knnssd = {.draft = kExitBelow08};
   // Its own choice of lengths is better than a threshold's; the authors': 10 tokens, 0.7.
-  LayerMethodOptions<KnapSpecOptions> knapspec = {
+  ChainMethodOptions<KnapSpecOptions> knapspec = {
       .draft = {.tokens = 16, .threshold = 0.3, .siblings = false}};
-  LayerMethodOptions<ClaspOptions> clasp = {.draft = kExitBelow07};
-  LayerMethodOptions<DelOptions> del = {.draft = kExitBelow07};
+  ChainMethodOptions<ClaspOptions> clasp = {.draft = kExitBelow07};
+  ChainMethodOptions<DelOptions> del = {.draft = kExitBelow07};
 
   // Visits every option of every method. Names begin with the method's: "pld-ngram". They
   // are valid during the visit only.

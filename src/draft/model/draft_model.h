@@ -19,6 +19,15 @@ namespace forerun {
 struct DraftModelChoice {
   std::string model = {};       // path or name of a GGUF file
   std::string device = "same";  // as the model that verifies, or a device's name
+
+  void describe(OptionVisitor& visitor) {
+    visitor.visit(
+        {.name = "model",
+         .help = "The model that drafts: path or name of a GGUF file",
+         .if_empty = "draft needs a second, smaller model with the same vocabulary: --draft-model FILE"},
+        model, {});
+    visitor.visit({"device", "Where it computes: same, or as --device"}, device, {});
+  }
 };
 
 // A model that is there to draft with.
