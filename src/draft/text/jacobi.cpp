@@ -14,6 +14,7 @@ namespace {
 constexpr float kNgramScore = 0.3f;
 constexpr float kWindowScore = 0.05f;
 constexpr float kDecay = 0.7f;
+constexpr uint64_t kSeed = 0;  // of the first guesses
 
 // The child of `parent` with this token; added if there is none.
 int32_t child_or_new(DraftTree& tree, int32_t parent, TokenId token, float first_score) {
@@ -24,14 +25,14 @@ int32_t child_or_new(DraftTree& tree, int32_t parent, TokenId token, float first
 
 class JacobiRequestDrafter : public RequestDrafter {
  public:
-  JacobiRequestDrafter(const JacobiOptions& options, uint64_t seed, std::span<const TokenId> prompt)
-      : options_(options), seed_(seed), pool_(options.level - 1, options.guesses) {
+  JacobiRequestDrafter(const JacobiOptions& options, std::span<const TokenId> prompt)
+      : options_(options), pool_(options.level - 1, options.guesses) {
     append(prompt);
   }
 
   void draft(const DraftLimits& limits, DraftTree& tree) override {
     if (text_.empty()) return;
-    if (!window_) window_.emplace(options_.level, options_.window, seed_, text_);
+    if (!window_) window_.emplace(options_.level, options_.window, kSeed, text_);
     // N-grams first, as they pay now, but half of the room at least is the window's, as
     // far as it needs it.
     const int n_window = std::min(window_->n_rows(), limits.max_nodes / 2);
@@ -69,7 +70,6 @@ class JacobiRequestDrafter : public RequestDrafter {
   }
 
   JacobiOptions options_;
-  uint64_t seed_;
   std::vector<TokenId> text_;
   NgramPool pool_;
   std::optional<JacobiWindow> window_;  // once there is a text to begin with
@@ -154,7 +154,7 @@ void JacobiWindow::observe(const DraftTree& tree, const TargetTokens& target, To
 }
 
 std::unique_ptr<RequestDrafter> JacobiDrafter::begin(std::span<const TokenId> prompt) {
-  return std::make_unique<JacobiRequestDrafter>(options_, seed_, prompt);
+  return std::make_unique<JacobiRequestDrafter>(options_, prompt);
 }
 
 }  // namespace forerun

@@ -94,12 +94,11 @@ class JacobiWindow {
 
 class JacobiDrafter : public Drafter {
  public:
-  explicit JacobiDrafter(JacobiOptions options, uint64_t seed = 0) : options_(options), seed_(seed) {}
+  explicit JacobiDrafter(JacobiOptions options) : options_(options) {}
   std::unique_ptr<RequestDrafter> begin(std::span<const TokenId> prompt) override;
 
  private:
   JacobiOptions options_;
-  uint64_t seed_;
 };
 
 }  // namespace forerun

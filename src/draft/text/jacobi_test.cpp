@@ -150,7 +150,7 @@ TEST(Jacobi, FindsTheNgramsOfASimpleModel) {
   Tokens text = ids({7, 0, 4, 11});
   JacobiOptions options;
   options.text_ngrams = false;
-  JacobiDrafter method(options, 1);
+  JacobiDrafter method(options);
   const auto drafter = method.begin(text);
   int n_steps = 0;
   int n_tokens = 0;
@@ -171,11 +171,11 @@ TEST(Jacobi, DraftsNgramsOfTheTextWhereAsked) {
   JacobiOptions options;
   options.level = 3;
   const Tokens text = ids({1, 2, 3, 9, 1, 4, 5, 9, 1});
-  const auto with = paths(draft(*JacobiDrafter(options, 0).begin(text), kAmple));
+  const auto with = paths(draft(*JacobiDrafter(options).begin(text), kAmple));
   EXPECT_TRUE(with.contains(ids({2, 3})));
   EXPECT_TRUE(with.contains(ids({4, 5})));
   options.text_ngrams = false;
-  const DraftTree without = draft(*JacobiDrafter(options, 0).begin(text), kAmple);
+  const DraftTree without = draft(*JacobiDrafter(options).begin(text), kAmple);
   EXPECT_EQ(without.size(), options.window + options.level - 3);
 }
 
