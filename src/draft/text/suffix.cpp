@@ -60,8 +60,8 @@ class SuffixRequestDrafter : public RequestDrafter {
   // A length of match to try.
   struct Match {
     int length;
-    int budget;    // tokens to draft
-    double bound;  // of the sum of their probabilities
+    int budget;  // tokens to draft
+    int bound;   // of the sum of their probabilities
   };
 
   const SuffixOptions& options() const { return method_.options(); }
@@ -71,7 +71,17 @@ class SuffixRequestDrafter : public RequestDrafter {
 
   // Makes `best` the best proposal of what was seen here, if it has a greater sum.
   void improve(const SuffixTree& seen, const DraftLimits& limits, Proposal& best) {
-    list_matches(longest_match(seen), limits);
+    matches_.clear();
+    for (int n = longest_match(seen); n >= 1; --n) {
+      const int budget = std::min({limits.max_nodes, options().tokens,
+                                   static_cast<int>(options().factor * n + options().offset + 1e-6)});
+      if (budget < 1) continue;
+      // A token's probability is at most 1, and so is the sum over tokens of equal depth.
+      const int bound = std::min({budget, options().depth - n, limits.max_depth});
+      matches_.push_back({.length = n, .budget = budget, .bound = bound});
+    }
+    // Those first that promise most.
+    std::ranges::stable_sort(matches_, std::greater{}, &Match::bound);
     for (const Match& match : matches_) {
       // Of equals of one tree that of the longer match.
       const bool tie_wins = best.seen_in == &seen && match.length > best.match_length;
@@ -84,20 +94,6 @@ class SuffixRequestDrafter : public RequestDrafter {
       grow(match.budget, limits.max_depth, best.score);
       if (!is_less(growing_.score)) std::swap(best, growing_);
     }
-  }
-
-  // Fills matches_, those that promise most first.
-  void list_matches(int longest, const DraftLimits& limits) {
-    matches_.clear();
-    for (int n = longest; n >= 1; --n) {
-      const int budget = std::min({limits.max_nodes, options().tokens,
-                                   static_cast<int>(options().factor * n + options().offset + 1e-6)});
-      if (budget < 1) continue;
-      // A token's probability is at most 1, and so is the sum over tokens of equal depth.
-      const int bound = std::min({budget, options().depth - n, limits.max_depth});
-      matches_.push_back({.length = n, .budget = budget, .bound = static_cast<double>(bound)});
-    }
-    std::ranges::stable_sort(matches_, std::greater{}, &Match::bound);
   }
 
   // A string that matches has matching ends, so doubling and halving find the longest.
