@@ -178,7 +178,13 @@ class ChainGrower {
         if (!row) continue;
         drawing_.push_back(&chain);
         if (draws_.size() < drawing_.size()) draws_.emplace_back();
-        prepare_draw(chain, result.view(*row), draws_[drawing_.size() - 1]);
+        const RequestModelDrafter& drafter = chain.drafter();
+        TokenDraw& draw = draws_[drawing_.size() - 1];
+        draw.sampler = &drafter.sampler();
+        draw.keeps_distribution = drafter.own_sampler_ != nullptr;
+        draw.state = &chain.state;
+        draw.position = Position{drafter.n_context() + chain.tree().depth(chain.end)};
+        draw.logits = result.view(*row);
       }
       if (drawing_.empty()) return;
       drawer_.draw(std::span(draws_).first(drawing_.size()), executor_.model().helping_device());
@@ -210,15 +216,6 @@ class ChainGrower {
     const Sampler& sampler = chain.drafter().sampler();
     return sampler.draws_from_best(chain.state) &&
            executor_.model().config().n_vocab <= sampler.n_vocab();
-  }
-
-  static void prepare_draw(const Chain& chain, const LogitsView& logits, TokenDraw& draw) {
-    const RequestModelDrafter& drafter = chain.drafter();
-    draw.sampler = &drafter.sampler();
-    draw.keeps_distribution = drafter.own_sampler_ != nullptr;
-    draw.state = &chain.state;
-    draw.position = Position{drafter.n_context() + chain.tree().depth(chain.end)};
-    draw.logits = logits;
   }
 
   void grow(Chain& chain, TokenDraw& draw) {
