@@ -56,10 +56,8 @@ Speculator::Speculator(const SpeculationOptions& options, const Resources& resou
   for (const auto& store : stores_) preload_.add(*store->snapshot());
   preload_.start();
   const DraftResources draft_resources{.segments = [this] { return segments(); },
-                                       .n_vocab = static_cast<int>(resources.vocabulary.n_tokens()),
                                        .executor = &resources.executor,
                                        .costs = &resources.costs,
-                                       .seed = 0,
                                        .draft_model = resources.draft_model,
                                        .warn = warn_};
   DrafterSet drafters = make_drafters(options.method, choice.method_options, draft_resources);

@@ -6,13 +6,14 @@
 // whatever they propose, the text stays the same, and only its speed changes.
 //
 // To add one: a header with its options struct (core/option_visitor.h), a source file, a
-// test, and a line in draft/methods.cpp.
+// test, and its options in draft/methods.h and a line in draft/methods.cpp.
 //
 // Not thread-safe: a drafter and what it makes are used from one thread at a time. Only draft() is
 // called for several requests at once, so it changes nothing that requests share. Drafting is
 // deterministic: the same texts give the same tree.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <span>
 
@@ -26,6 +27,11 @@ struct DraftLimits {
   int max_depth;            // of its deepest node
   bool is_chain = false;    // nodes have one child at most
   bool from_stores = true;  // false: datastores are not searched
+
+  // As many of these tokens as a chain may have.
+  std::span<const TokenId> fitting(std::span<const TokenId> tokens) const {
+    return tokens.first(std::min(tokens.size(), static_cast<size_t>(std::min(max_nodes, max_depth))));
+  }
 };
 
 // What the model makes of a tree's nodes, accepted or not.
@@ -48,7 +54,7 @@ class RequestDrafter {
   virtual void observe(const DraftTree& /*tree*/, const TargetTokens& /*target*/) {}
 
   // The text grew by these tokens.
-  virtual void append(std::span<const TokenId> tokens) = 0;
+  virtual void append(std::span<const TokenId> /*tokens*/) {}
 
   // The request ended in good order; others may learn from its text.
   virtual void finish() {}

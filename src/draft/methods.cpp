@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <optional>
 #include <vector>
 
 #include "core/check.h"
@@ -31,18 +30,6 @@ std::unique_ptr<StoppingRule> stopping_of(const MethodOptions& options, const Dr
                                                .draft = draft.fingerprint()});
 }
 
-DrafterSet only(std::unique_ptr<Drafter> drafter) {
-  DrafterSet set;
-  set.texts.push_back(std::move(drafter));
-  return set;
-}
-
-DrafterSet only(std::unique_ptr<ModelDrafter> drafter) {
-  DrafterSet set;
-  set.models.push_back(std::move(drafter));
-  return set;
-}
-
 std::unique_ptr<LayerSelector> make_uniform(const UniformOptions& options,
                                             const SelectorResources& resources) {
   const int n_layers = resources.executor.model().config().n_layers;
@@ -51,32 +38,34 @@ std::unique_ptr<LayerSelector> make_uniform(const UniformOptions& options,
 
 // A method whose layers `kMake` chooses.
 template <auto kMake, auto kOptions>
-DrafterSet make_layer_skipping(const MethodOptions& options, const DraftResources& resources) {
+void add_layer_skipping(const MethodOptions& options, const DraftResources& resources,
+                        DrafterSet& drafters) {
   CHECK(resources.costs != nullptr);
   Executor& executor = executor_of(resources);
   executor.model().require_blocks("drafting with layers left out");
-  const auto& [layers, draft] = options.*kOptions;
-  return only(std::make_unique<LayerSkippingDrafter>(
+  const auto& [choice, draft] = options.*kOptions;
+  drafters.models.push_back(std::make_unique<LayerSkippingDrafter>(
       draft, executor, *resources.costs,
-      kMake(layers, {executor, *resources.costs, draft.threshold, resources.warn}),
+      kMake(choice, {executor, *resources.costs, draft.threshold, resources.warn}),
       stopping_of(options, resources, executor.model())));
 }
 
 // A drafter of texts.
 template <typename TextDrafter, auto kOptions>
-DrafterSet make_text(const MethodOptions& options, const DraftResources& resources) {
+void add_text(const MethodOptions& options, const DraftResources& resources, DrafterSet& drafters) {
   if constexpr (std::is_constructible_v<TextDrafter, decltype(options.*kOptions), SegmentSource>) {
-    return only(std::make_unique<TextDrafter>(options.*kOptions, resources.segments));
+    drafters.texts.push_back(std::make_unique<TextDrafter>(options.*kOptions, resources.segments));
   } else {
-    return only(std::make_unique<TextDrafter>(options.*kOptions));
+    drafters.texts.push_back(std::make_unique<TextDrafter>(options.*kOptions));
   }
 }
 
-DrafterSet make_draft(const MethodOptions& options, const DraftResources& resources) {
+void add_draft_model(const MethodOptions& options, const DraftResources& resources,
+                     DrafterSet& drafters) {
   CHECK(resources.draft_model != nullptr);
   std::shared_ptr<DraftModel> draft = resources.draft_model(options.draft.choice);
   auto stopping = stopping_of(options, resources, *draft->model);
-  return only(
+  drafters.models.push_back(
       std::make_unique<DraftModelDrafter>(options.draft.draft, std::move(draft), std::move(stopping)));
 }
 
@@ -90,46 +79,51 @@ std::unique_ptr<LayerSelector> make_knnssd(const KnnOptions& options,
   return std::make_unique<KnnSelector>(options, resources.executor.model());
 }
 
+void add_checked(std::string_view name, const MethodOptions& options, const DraftResources& resources,
+                 DrafterSet& drafters) {
+  check_method(name, options);
+  find_method(name).add(options, resources, drafters);
+}
+
 // What `auto` drafts with: continuations from the text and from datastores, those of the
 // longest match in the text, a smaller model, if the user names one, and the model itself. Which of them
 // pay is for the planner to say.
-DrafterSet make_auto(const MethodOptions& given, const DraftResources& resources) {
+void add_auto(const MethodOptions& given, const DraftResources& resources, DrafterSet& drafters) {
   // What a draft costs beyond its pass is not known there, and it is as much again.
-  if (!executor_of(resources).limits().rolls_back) return {};
+  if (!executor_of(resources).limits().rolls_back) return;
   MethodOptions options = given;
   // More than its authors draft: the planner prunes. Answers are kept in datastores, if the
   // user names one, and not here.
   options.suffix.factor = 4.0;
   options.suffix.offset = 4.0;
   options.suffix.max_answers = 0;
-  DrafterSet all = make_drafters("sssd", options, resources);
-  all.add(make_drafters("suffix", options, resources));
+  add_checked("sssd", options, resources, drafters);
+  add_checked("suffix", options, resources, drafters);
   if (!given.draft.choice.model.empty()) {
-    all.add(make_drafters("draft", options, resources));
+    add_checked("draft", options, resources, drafters);
     // A classifier is for one drafter.
     if (given.stopping.rule == "disco") options.stopping.rule = "own";
   }
   if (given.automatic.layers != "none" && executor_of(resources).model().has_blocks()) {
-    all.add(make_drafters(given.automatic.layers, options, resources));
+    add_checked(given.automatic.layers, options, resources, drafters);
   }
-  return all;
 }
 
 template <typename TextDrafter, auto kOptions>
 constexpr MethodInfo from_texts(std::string_view name, std::string_view summary) {
-  return {name, summary, describe<kOptions>, make_text<TextDrafter, kOptions>};
+  return {name, summary, describe<kOptions>, add_text<TextDrafter, kOptions>};
 }
 
 template <auto kMake, auto kOptions>
 constexpr MethodInfo by_layers(std::string_view name, std::string_view summary) {
-  return {name, summary, describe<kOptions>, make_layer_skipping<kMake, kOptions>, DraftsWith::kLayers};
+  return {name, summary, describe<kOptions>, add_layer_skipping<kMake, kOptions>, DraftsWith::kLayers};
 }
 
 constexpr auto kMethods = std::to_array<MethodInfo>({
-    {"auto", "Whatever pays here, or nothing", describe<&MethodOptions::automatic>, make_auto,
+    {"auto", "Whatever pays here, or nothing", describe<&MethodOptions::automatic>, add_auto,
      DraftsWith::kModels, /*plans_by_cost=*/true, /*drafts_with_many=*/true},
     {"none", "No drafts: one token per pass", [](MethodOptions&, OptionVisitor&) {},
-     [](const MethodOptions&, const DraftResources&) { return DrafterSet{}; }},
+     [](const MethodOptions&, const DraftResources&, DrafterSet&) {}},
     from_texts<PldDrafter, &MethodOptions::pld>(
         "pld", "Prompt lookup: what followed the last tokens earlier in the text"),
     from_texts<RestDrafter, &MethodOptions::rest>("rest",
@@ -137,17 +131,15 @@ constexpr auto kMethods = std::to_array<MethodInfo>({
     from_texts<PiaDrafter, &MethodOptions::pia>(
         "pia", "PIA lookahead: branches of the prompt and of earlier answers"),
     {"jacobi", "Lookahead decoding: guesses that the model itself improves",
-     describe<&MethodOptions::jacobi>,
-     [](const MethodOptions& options, const DraftResources& resources) {
-       return only(std::make_unique<JacobiDrafter>(options.jacobi, resources.seed));
-     },
-     DraftsWith::kTexts, /*plans_by_cost=*/false, /*drafts_with_many=*/false, /*needs_trees=*/true},
+     describe<&MethodOptions::jacobi>, add_text<JacobiDrafter, &MethodOptions::jacobi>,
+     DraftsWith::kTexts,
+     /*plans_by_cost=*/false, /*drafts_with_many=*/false, /*needs_trees=*/true},
     {"sssd", "SSSD: what followed the last tokens in the text and in the datastore",
-     describe<&MethodOptions::sssd>, make_text<SssdDrafter, &MethodOptions::sssd>, DraftsWith::kTexts,
+     describe<&MethodOptions::sssd>, add_text<SssdDrafter, &MethodOptions::sssd>, DraftsWith::kTexts,
      /*plans_by_cost=*/true},
     from_texts<SuffixDrafter, &MethodOptions::suffix>(
         "suffix", "SuffixDecoding: the likeliest continuation of the longest match"),
-    {"draft", "A smaller model (--draft-model)", describe<&MethodOptions::draft>, make_draft,
+    {"draft", "A smaller model (--draft-model)", describe<&MethodOptions::draft>, add_draft_model,
      DraftsWith::kModels},
     by_layers<make_uniform, &MethodOptions::uniform>(
         "uniform", "The model itself with blocks left out, spread evenly"),
@@ -165,12 +157,13 @@ constexpr auto kMethods = std::to_array<MethodInfo>({
         "del", "DEL: the model left early, at the layer that was right most for its cost"),
 });
 
-// Hands options on with the method's name in front of theirs.
-OptionVisitor prefixed(std::string_view method, const OptionVisitor& visitor) {
-  return OptionVisitor([method, &visitor](const OptionText& text, const Option& option) {
-    const std::string name = fmt::format("{}-{}", method, text.name);
+// Visits a method's options with its name in front of theirs.
+void describe_prefixed(const MethodInfo& method, MethodOptions& options, const OptionVisitor& visitor) {
+  OptionVisitor prefixed([&](const OptionText& text, const Option& option) {
+    const std::string name = fmt::format("{}-{}", method.name, text.name);
     visitor.visit({.name = name, .help = text.help, .if_empty = text.if_empty}, option);
   });
+  method.describe(options, prefixed);
 }
 
 // Throw for a value that is out of range or missing.
@@ -234,26 +227,9 @@ void AutoOptions::describe(OptionVisitor& visitor) {
   visitor.visit({"layers", "How the model itself drafts where that pays"}, layers, choices);
 }
 
-void DraftModelOptions::describe(OptionVisitor& visitor) {
-  visitor.visit(
-      {.name = "model",
-       .help = "The model that drafts: path or name of a GGUF file",
-       .if_empty = "draft needs a second, smaller model with the same vocabulary: --draft-model FILE"},
-      choice.model, {});
-  visitor.visit({"device", "Where it computes: same, or as --device"}, choice.device, {});
-  draft.describe(visitor);
-}
-
-void UniformOptions::describe(OptionVisitor& visitor) {
-  visitor.visit({"skip", "Share of the blocks left out"}, skip, {0.0, 1.0});
-}
-
 void MethodOptions::describe(OptionVisitor& visitor) {
   stopping.describe(visitor);
-  for (const MethodInfo& method : kMethods) {
-    OptionVisitor own = prefixed(method.name, visitor);
-    method.describe(*this, own);
-  }
+  for (const MethodInfo& method : kMethods) describe_prefixed(method, *this, visitor);
 }
 
 const MethodInfo& find_method(std::string_view name) {
@@ -272,8 +248,7 @@ void check_method(std::string_view name, const MethodOptions& options) {
   OptionVisitor checking([](const OptionText& text, const Option& option) {
     std::visit([&](const auto& field) { check_option(text, field); }, option);
   });
-  OptionVisitor own = prefixed(method.name, checking);
-  method.describe(copy, own);
+  describe_prefixed(method, copy, checking);
   if (method.drafts_with == DraftsWith::kTexts) return;
   copy.stopping.describe(checking);
   const std::string& layers = options.automatic.layers;
@@ -282,8 +257,9 @@ void check_method(std::string_view name, const MethodOptions& options) {
 
 DrafterSet make_drafters(std::string_view name, const MethodOptions& options,
                          const DraftResources& resources) {
-  check_method(name, options);
-  return find_method(name).make(options, resources);
+  DrafterSet drafters;
+  add_checked(name, options, resources, drafters);
+  return drafters;
 }
 
 bool has_method_option(std::string_view name) {

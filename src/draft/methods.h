@@ -1,12 +1,9 @@
-// The drafting methods there are: the one list of their names, options and makers.
-//
-// To add one, give it an options struct here and a line in methods.cpp. Its flags, its part
-// of the help and of printed settings follow from that.
+// The drafting methods there are: the one list of their names, options and makers. Their flags, their
+// parts of the help and of printed settings follow from that.
 #pragma once
 
 #include <forerun/drafting_methods.h>
 
-#include <cstdint>
 #include <functional>
 #include <memory>
 #include <span>
@@ -14,9 +11,9 @@
 #include <string_view>
 
 #include "core/option_visitor.h"
-#include "draft/drafter_set.h"
 #include "draft/model/draft_model.h"
 #include "draft/model/layer_skipping.h"
+#include "draft/model/model_drafter.h"
 #include "draft/text/jacobi.h"
 #include "draft/text/pia.h"
 #include "draft/text/pld.h"
@@ -36,11 +33,9 @@ namespace forerun {
 // What methods may use.
 struct DraftResources {
   SegmentSource segments;  // of the datastores; empty: there are none
-  int n_vocab = 0;
   // Of the model that verifies, and what its passes cost; needed to draft with it.
   Executor* executor = nullptr;
   PassCosts* costs = nullptr;
-  uint64_t seed = 0;  // of whatever a method picks at random
   // Loads a model to draft with. Throws Error, also where its vocabulary is another than the
   // verifying model's.
   std::function<std::shared_ptr<DraftModel>(const DraftModelChoice&)> draft_model = {};
@@ -51,26 +46,21 @@ struct DraftResources {
 struct UniformOptions {
   double skip = 0.45;  // share of the blocks
 
-  void describe(OptionVisitor& visitor);
-};
-
-// How layers are chosen, and how they draft.
-template <typename LayerOptions>
-struct LayerMethodOptions {
-  LayerOptions layers = {};
-  ChainOptions draft = {};
-
   void describe(OptionVisitor& visitor) {
-    layers.describe(visitor);
-    draft.describe(visitor);
+    visitor.visit({"skip", "Share of the blocks left out"}, skip, {0.0, 1.0});
   }
 };
 
-struct DraftModelOptions {
-  DraftModelChoice choice = {};
-  ChainOptions draft = {.tokens = 16, .threshold = 0.4, .siblings = false};
+// How the layers or the model that drafts are chosen, and how they draft.
+template <typename Choice>
+struct ChainMethodOptions {
+  Choice choice = {};
+  ChainOptions draft = {};
 
-  void describe(OptionVisitor& visitor);
+  void describe(OptionVisitor& visitor) {
+    choice.describe(visitor);
+    draft.describe(visitor);
+  }
 };
 
 struct AutoOptions {
@@ -95,16 +85,17 @@ struct MethodOptions {
   JacobiOptions jacobi;
   SssdOptions sssd;
   SuffixOptions suffix;
-  DraftModelOptions draft;
-  LayerMethodOptions<UniformOptions> uniform;
-  LayerMethodOptions<SelfSdOptions> selfsd = {.draft = kExitBelow08};
-  LayerMethodOptions<SwiftOptions> swift;
-  LayerMethodOptions<KnnOptions> knnssd = {.draft = kExitBelow08};
+  ChainMethodOptions<DraftModelChoice> draft = {
+      .draft = {.tokens = 16, .threshold = 0.4, .siblings = false}};
+  ChainMethodOptions<UniformOptions> uniform;
+  ChainMethodOptions<SelfSdOptions> selfsd = {.draft = kExitBelow08};
+  ChainMethodOptions<SwiftOptions> swift;
+  ChainMethodOptions<KnnOptions> knnssd = {.draft = kExitBelow08};
   // Its own choice of lengths is better than a threshold's; the authors': 10 tokens, 0.7.
-  LayerMethodOptions<KnapSpecOptions> knapspec = {
+  ChainMethodOptions<KnapSpecOptions> knapspec = {
       .draft = {.tokens = 16, .threshold = 0.3, .siblings = false}};
-  LayerMethodOptions<ClaspOptions> clasp = {.draft = kExitBelow07};
-  LayerMethodOptions<DelOptions> del = {.draft = kExitBelow07};
+  ChainMethodOptions<ClaspOptions> clasp = {.draft = kExitBelow07};
+  ChainMethodOptions<DelOptions> del = {.draft = kExitBelow07};
 
   // Visits every option of every method. Names begin with the method's: "pld-ngram". They
   // are valid during the visit only.
@@ -116,7 +107,8 @@ struct MethodInfo {
   std::string_view summary;  // one line for the help
   // Visits the method's own options, whose names do not have its name in front.
   void (*describe)(MethodOptions& options, OptionVisitor& visitor);
-  DrafterSet (*make)(const MethodOptions& options, const DraftResources& resources);
+  // Adds its drafters.
+  void (*add)(const MethodOptions& options, const DraftResources& resources, DrafterSet& drafters);
   DraftsWith drafts_with = DraftsWith::kTexts;  // all others need DraftResources::executor
   // Whether what is verified is decided by cost, unless the user says otherwise: its authors do so, or
   // it is ours.

@@ -20,7 +20,7 @@ DraftResources resources() {
   text.push_back(Segment::kSeparator);
   const auto list = std::make_shared<const SegmentList>(
       SegmentList{Segment::build(std::move(text), {.tokenizer = 1, .n_vocab = kLetters}, 1)});
-  return {.segments = [list] { return list; }, .n_vocab = kLetters, .seed = 3};
+  return {.segments = [list] { return list; }};
 }
 
 template <typename Number>

@@ -2,8 +2,7 @@
 
 #include <algorithm>
 
-#include "draft/text/forced.h"
-#include "draft/text/prediction.h"
+#include "draft/text/given.h"
 
 namespace forerun {
 
@@ -11,8 +10,8 @@ RequestPlan::RequestPlan(const DrafterSet& drafters, const RequestView& request)
   for (const auto& drafter : drafters.texts) texts.push_back(drafter->begin(request.text()));
   for (const auto& drafter : drafters.models) models.push_back(drafter->begin(request));
   const auto expected = request.prediction();
-  if (!expected.empty()) given.push_back(make_prediction_drafter({expected.begin(), expected.end()}));
-  if (request.state().constraint() != nullptr) given.push_back(make_forced_drafter(request));
+  if (!expected.empty()) given.push_back(std::make_unique<PredictionDrafter>(expected));
+  if (request.state().constraint() != nullptr) given.push_back(std::make_unique<ForcedDrafter>(request));
 }
 
 void RequestPlan::observe(const DraftTree& tree, const TargetTokens& target) {

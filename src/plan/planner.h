@@ -11,7 +11,7 @@
 #include <span>
 #include <vector>
 
-#include "draft/drafter_set.h"
+#include "draft/model/model_drafter.h"
 #include "plan/acceptance_model.h"
 #include "request/request_view.h"
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "core/test_tokens.h"
-#include "draft/drafter_set.h"
+#include "draft/model/model_drafter.h"
 #include "request/request_view.h"
 
 namespace forerun::test {

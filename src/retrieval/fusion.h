@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "retrieval/candidate_tree.h"
+#include "tree/best_first.h"
 #include "tree/draft_tree.h"
 
 namespace forerun {
@@ -42,24 +43,21 @@ class Fusion {
   void fuse(std::span<const FusionSource> sources, const FusionLimits& limits, DraftTree& tree);
 
  private:
-  // A candidate in the queue: small, as the queue moves them about.
-  struct Item {
-    float score;
-    int32_t depth;
-    int32_t rank;  // order of proposal; index of the candidate
-    int32_t parent;
-  };
   struct Proposal {
     Candidate candidate;
     const FusionSource* source;
   };
-  static bool worse(const Item& a, const Item& b);
-  // Proposes the children of a candidate: `base` has what they have in common, and the
-  // score that their shares are of.
-  void propose(const FusionSource& source, uint64_t handle, const Item& base);
+  // Where candidates are proposed: below which node, at which depth, and the score that their shares are
+  // of.
+  struct Place {
+    int32_t parent;
+    int depth;
+    float score;
+  };
+  void propose(const FusionSource& source, uint64_t handle, const Place& place);
 
-  std::vector<Item> heap_;
-  std::vector<Proposal> proposals_;
+  BestFirst<float, int32_t> queue_;  // of proposals: the parents; small, as the queue moves them about
+  std::vector<Proposal> proposals_;  // in the order in which the queue found them
   std::vector<Candidate> children_;
 };
 

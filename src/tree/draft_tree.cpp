@@ -43,6 +43,14 @@ int32_t DraftTree::add(const DraftNode& node) {
   return index;
 }
 
+void DraftTree::add_chain(std::span<const TokenId> tokens, DraftNode node, float decay) {
+  for (const TokenId token : tokens) {
+    node.token = token;
+    node.parent = add(node);
+    node.score *= decay;
+  }
+}
+
 void DraftTree::merge(const DraftTree& other, uint8_t proposers) {
   CHECK(!other.has_distributions());
   places_.clear();
@@ -94,16 +102,19 @@ void DraftTree::prune_to_chain() {
   prune(likeliest_path(scores));
 }
 
+int32_t DraftTree::likeliest_child(int32_t node, std::span<const double> chances) const {
+  int32_t best = first_child(node);
+  for (const int32_t child : children(node)) {
+    if (chances[static_cast<size_t>(child)] > chances[static_cast<size_t>(best)]) best = child;
+  }
+  return best;
+}
+
 std::vector<bool> DraftTree::likeliest_path(std::span<const double> chances) const {
   CHECK(chances.size() == nodes_.size());
   std::vector<bool> path(nodes_.size(), false);
-  for (int32_t node = kRoot; first_child(node) != kNone;) {
-    int32_t best = first_child(node);
-    for (const int32_t child : children(node)) {
-      if (chances[static_cast<size_t>(child)] > chances[static_cast<size_t>(best)]) best = child;
-    }
-    path[static_cast<size_t>(best)] = true;
-    node = best;
+  for (int32_t node = kRoot; (node = likeliest_child(node, chances)) != kNone;) {
+    path[static_cast<size_t>(node)] = true;
   }
   return path;
 }

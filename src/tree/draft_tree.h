@@ -70,11 +70,17 @@ class DraftTree {
   Siblings children(int32_t node) const { return {.tree = this, .at = first_child(node)}; }
   int n_children(int32_t node) const { return ends(node).count; }
 
+  // The chance that the text takes the node, as its drafter has it; it is at the root already.
+  float score(int32_t node) const { return node == kRoot ? 1.0f : (*this)[node].score; }
+
   // The child of `parent` (or of the root) with this token, or nullopt.
   std::optional<int32_t> find_child(int32_t parent, TokenId token) const;
 
   // Adds a node and returns its index. The parent exists and has no child with this token.
   int32_t add(const DraftNode& node);
+  // Adds tokens that follow the root one behind the other, as nodes like `node`, whose score is the
+  // first one's; each of the others has `decay` of the score of the one before it.
+  void add_chain(std::span<const TokenId> tokens, DraftNode node, float decay);
 
   // Adds what another drafter proposes: nodes that are there already are proposed again, all
   // with these `proposers`. Of a tree without distributions.
@@ -96,8 +102,10 @@ class DraftTree {
 
   // Keeps the nodes for which keep[i] is true; a node whose parent goes must go too.
   void prune(const std::vector<bool>& keep);
-  // The nodes of the likeliest path from the root: of siblings the one with the best of `chances`,
-  // which has one for each node.
+  // Of the node's children the one with the best of `chances`, which has one for each node; kNone where
+  // there is none.
+  int32_t likeliest_child(int32_t node, std::span<const double> chances) const;
+  // The nodes of the likeliest path from the root.
   std::vector<bool> likeliest_path(std::span<const double> chances) const;
   // Keeps the path with the best scores.
   void prune_to_chain();

@@ -38,15 +38,40 @@ class DraftModelDrafter::OfRequest final : public RequestModelDrafter {
 
   double n_expected() const override { return request().n_expected(drafter_.usual_answer_); }
 
+  // Reads what cannot be a draft's first rows.
   std::optional<ChainStart> start() override {
     forget_draft();
-    if (!catch_up()) return std::nullopt;
+    const DraftModel& draft = *drafter_.draft_;
+    const auto n_wanted = request().text().size() + static_cast<size_t>(drafter_.options_.tokens);
+    if (n_wanted > static_cast<size_t>(draft.n_context)) return std::nullopt;
+    const size_t n_unread = unread().size();
+    const Stopwatch watch;
+    while (unread().size() > kMostUnread) {
+      const auto text = unread();
+      const size_t n = std::min(text.size() - 1, static_cast<size_t>(executor().max_rows()));
+      if (!executor().read(slot_->sequence, known_tokens(*draft.model, text.first(n))))
+        return std::nullopt;
+      slot_->text.insert(slot_->text.end(), text.begin(), text.begin() + static_cast<ptrdiff_t>(n));
+    }
+    if (n_unread > kMostUnread)
+      draft.costs->observe_reading(static_cast<int>(n_unread), n_context(), watch.seconds());
     return ChainStart{.sequence = slot_->sequence, .unread = unread(), .read = &read_};
   }
 
+  // What was read and is text now is committed, but for the last token: the next draft begins with
+  // what the model says behind it. (Drafts may be pruned, and the text may take what was cut off.)
   void append(std::span<const TokenId> tokens) override {
     RequestModelDrafter::append(tokens);
-    keep_read();
+    if (read_.empty()) return;
+    const auto text = unread();
+    const size_t most = std::min(read_.size(), text.size() - std::min<size_t>(1, text.size()));
+    std::vector<NodeId> path;
+    for (size_t i = 0; i < most && read_[i].token == text[i]; ++i) path.push_back(read_[i].cell);
+    if (path.empty()) return forget_draft();
+    executor().cells().commit(slot_->sequence, path);
+    slot_->text.insert(slot_->text.end(), text.begin(),
+                       text.begin() + static_cast<ptrdiff_t>(path.size()));
+    read_.clear();
   }
 
   void finish() override {
@@ -63,51 +88,10 @@ class DraftModelDrafter::OfRequest final : public RequestModelDrafter {
     read_.clear();
   }
 
-  // Reads what cannot be a draft's first rows. false: there is no room for the text.
-  bool catch_up() {
-    const DraftModel& draft = *drafter_.draft_;
-    const auto n_wanted = request().text().size() + static_cast<size_t>(drafter_.options_.tokens);
-    if (n_wanted > static_cast<size_t>(draft.n_context)) return false;
-    if (unread().size() <= kMostUnread) return true;
-    const auto n_unread = static_cast<int>(unread().size());
-    const Stopwatch watch;
-    while (unread().size() > kMostUnread) {
-      const auto text = unread();
-      const size_t n = std::min(text.size() - 1, static_cast<size_t>(executor().max_rows()));
-      if (!executor().read(slot_->sequence, known_tokens(*draft.model, text.first(n)))) return false;
-      slot_->text.insert(slot_->text.end(), text.begin(), text.begin() + static_cast<ptrdiff_t>(n));
-    }
-    draft.costs->observe_reading(n_unread, n_context(), watch.seconds());
-    return true;
-  }
-
-  // What was read and is text now is committed, but for the last token: the next draft begins with
-  // what the model says behind it. (Drafts may be pruned, and the text may take what was cut off.)
-  void keep_read() {
-    if (read_.empty()) return;
-    const auto text = unread();
-    const size_t most = std::min(read_.size(), text.size() - std::min<size_t>(1, text.size()));
-    std::vector<NodeId> path;
-    for (size_t i = 0; i < most && read_[i].token == text[i]; ++i) path.push_back(read_[i].cell);
-    if (path.empty()) return forget_draft();
-    executor().cells().commit(slot_->sequence, path);
-    slot_->text.insert(slot_->text.end(), text.begin(),
-                       text.begin() + static_cast<ptrdiff_t>(path.size()));
-    read_.clear();
-  }
-
   DraftModelDrafter& drafter_;
   Slot* slot_;                   // nullptr: all are taken
   std::vector<ReadToken> read_;  // by the latest draft, in scratch cells
 };
-
-DraftModelDrafter::DraftModelDrafter(const ChainOptions& options, std::shared_ptr<DraftModel> draft,
-                                     std::unique_ptr<StoppingRule> stopping)
-    : ModelDrafter(DraftSource::kDraftModel, options, *draft->executor, *draft->costs,
-                   std::move(stopping)),
-      options_(options),
-      draft_(std::move(draft)),
-      slots_(*draft_->executor, draft_->n_slots, draft_->n_context) {}
 
 std::unique_ptr<RequestModelDrafter> DraftModelDrafter::begin(const RequestView& request) {
   return std::make_unique<OfRequest>(*this, request);

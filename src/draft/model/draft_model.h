@@ -19,6 +19,15 @@ namespace forerun {
 struct DraftModelChoice {
   std::string model = {};       // path or name of a GGUF file
   std::string device = "same";  // as the model that verifies, or a device's name
+
+  void describe(OptionVisitor& visitor) {
+    visitor.visit(
+        {.name = "model",
+         .help = "The model that drafts: path or name of a GGUF file",
+         .if_empty = "draft needs a second, smaller model with the same vocabulary: --draft-model FILE"},
+        model, {});
+    visitor.visit({"device", "Where it computes: same, or as --device"}, device, {});
+  }
 };
 
 // A model that is there to draft with.
@@ -33,7 +42,12 @@ struct DraftModel {
 class DraftModelDrafter final : public ModelDrafter {
  public:
   DraftModelDrafter(const ChainOptions& options, std::shared_ptr<DraftModel> draft,
-                    std::unique_ptr<StoppingRule> stopping = nullptr);
+                    std::unique_ptr<StoppingRule> stopping = nullptr)
+      : ModelDrafter(DraftSource::kDraftModel, options, *draft->executor, *draft->costs,
+                     std::move(stopping)),
+        options_(options),
+        draft_(std::move(draft)),
+        slots_(*draft_->executor, draft_->n_slots, draft_->n_context) {}
 
   std::unique_ptr<RequestModelDrafter> begin(const RequestView& request) override;
   double token_seconds(const DraftPlan& /*plan*/, int n_context, int n_requests) const override {

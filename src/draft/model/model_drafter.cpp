@@ -19,28 +19,6 @@ int level_width(double probability) {
   return probability > 0.5 ? 5 : int{kLikeliestTokens};
 }
 
-// The chance that the text comes to `node`, as the draft has it.
-float score_of(const DraftTree& tree, int32_t node) {
-  return node == kRoot ? 1.0f : tree[node].score;
-}
-
-// Draws that have nothing to do with the target's.
-Sampler independent(const Sampler& sampler) {
-  SamplingOptions options = sampler.options();
-  options.seed = sampler.seed() ^ 0x9e3779b97f4a7c15u;
-  return Sampler(options, sampler.n_vocab());
-}
-
-ChainOutcome outcome_of(std::span<const TokenId> chain, std::span<const TokenId> tokens) {
-  const size_t n = std::min(chain.size(), tokens.size());
-  const auto differs =
-      std::mismatch(chain.begin(), chain.begin() + static_cast<ptrdiff_t>(n), tokens.begin());
-  const auto n_agreed = static_cast<size_t>(differs.first - chain.begin());
-  return {.n_tested = static_cast<int>(std::min(n, n_agreed + 1)),
-          .n_agreed = static_cast<int>(n_agreed),
-          .n_drafted = static_cast<int>(chain.size())};
-}
-
 }  // namespace
 
 // Grows the chains of several requests, a token of each at a time.
@@ -60,9 +38,8 @@ class ChainGrower {
       if (start->read == nullptr) guards.emplace_back(executor_.cells(), start->sequence);
       begin(job, *start);
     }
-    const auto is_open = [](const Chain& chain) { return !chain.is_complete; };
     for (;;) {
-      const auto open = std::ranges::find_if(chains_, is_open);
+      const auto open = std::ranges::find(chains_, false, &Chain::is_complete);
       if (open == chains_.end()) return;
       forward(open->job->plan.layers);
     }
@@ -73,7 +50,6 @@ class ChainGrower {
   struct Chain {
     const ModelDraftJob* job;
     ChainStart start;
-    int max_tokens;
     SamplerState state;
     std::vector<TokenId> next;   // to be read next; the last of them is `end`
     std::optional<NodeId> cell;  // of the one read last
@@ -99,7 +75,6 @@ class ChainGrower {
     drafter.max_tokens_ = std::min({planned, job.limits.max_depth, job.limits.max_nodes});
     chains_.push_back({.job = &job,
                        .start = start,
-                       .max_tokens = drafter.max_tokens_,
                        .state = drafter.request().state(),
                        .next = {start.unread.begin(), start.unread.end()},
                        .cell = std::nullopt,
@@ -117,15 +92,15 @@ class ChainGrower {
       if (pass_.rows.size() + chain.next.size() <= max_rows) add_rows(chain);
     }
     if (pass_.rows.empty()) return;
-    n_sharing_ = static_cast<int>(
-        std::ranges::count_if(chains_, [](const Chain& chain) { return chain.n_rows > 0; }));
-    const Stopwatch watch;
-    const PassResult& result = executor_.forward(pass_);
+    n_sharing_ = 0;
     int n_context = 0;
     for (const Chain& chain : chains_) {
-      if (chain.n_rows > 0) n_context += chain.drafter().n_context();
+      if (chain.n_rows == 0) continue;
+      ++n_sharing_;
+      n_context += chain.drafter().n_context();
     }
-    take_rows(result);
+    const Stopwatch watch;
+    take_rows(executor_.forward(pass_));
     if (executor_.was_usual()) watch_cost(n_context, watch.seconds());
   }
 
@@ -143,25 +118,31 @@ class ChainGrower {
 
   // What is to be read, and what may follow that.
   void add_rows(Chain& chain) {
-    const SequenceId sequence = chain.start.sequence;
     chain.first_row = pass_.rows.size();
     chain.n_next = chain.next.size();
     chain.n_taken = 0;
-    for (const TokenId token : chain.next) {
-      const auto cell = executor_.cells().extend(
-          sequence, pass_.rows.size() == chain.first_row ? chain.cell : pass_.rows.back().node);
-      if (!cell) {
-        pass_.rows.resize(chain.first_row);
-        chain.is_complete = true;
-        return;
-      }
-      pass_.rows.push_back(
-          {.sequence = sequence, .node = *cell, .token = known_tokens(executor_.model(), token)});
+    for (size_t i = 0; i < chain.n_next; ++i) {
+      if (add_row(chain, chain.next[i], /*wants_logits=*/i + 1 == chain.n_next)) continue;
+      pass_.rows.resize(chain.first_row);
+      chain.is_complete = true;
+      return;
     }
-    pass_.rows.back().logits = true;
-    pass_.rows.back().best_do = best_logits_do(chain);
     if (chain.hint_end != DraftTree::kNone) add_hinted_rows(chain);
     chain.n_rows = pass_.rows.size() - chain.first_row;
+  }
+
+  // Behind the chain's row before it. false: there is no room.
+  bool add_row(const Chain& chain, TokenId token, bool wants_logits) {
+    const bool is_first = pass_.rows.size() == chain.first_row;
+    const auto cell =
+        executor_.cells().extend(chain.start.sequence, is_first ? chain.cell : pass_.rows.back().node);
+    if (!cell) return false;
+    pass_.rows.push_back({.sequence = chain.start.sequence,
+                          .node = *cell,
+                          .token = known_tokens(executor_.model(), token),
+                          .logits = wants_logits,
+                          .best_do = wants_logits && best_logits_do(chain)});
+    return true;
   }
 
   // Along the hint's likeliest path, as far as that is worth its rows.
@@ -170,31 +151,21 @@ class ChainGrower {
     const DraftTree& hint = *job.hint;
     const auto chance = [&](int32_t node) { return job.hint_chances[static_cast<size_t>(node)]; };
     const double reached = chain.hint_end == kRoot ? 1 : chance(chain.hint_end);
-    const int n_left = chain.max_tokens - chain.tree().depth(chain.end) - 1;
+    const int n_left = chain.drafter().max_tokens_ - chain.tree().depth(chain.end) - 1;
     path_.clear();
     path_chances_.clear();
     for (int32_t at = chain.hint_end; static_cast<int>(path_.size()) < n_left && reached > 0;) {
-      int32_t best = hint.first_child(at);
-      if (best == DraftTree::kNone) break;
-      for (int32_t child = best; child != DraftTree::kNone; child = hint.next_sibling(child)) {
-        if (chance(child) > chance(best)) best = child;
-      }
-      path_.push_back(best);
-      path_chances_.push_back(std::min(1.0, chance(best) / reached));
-      at = best;
+      at = hint.likeliest_child(at, job.hint_chances);
+      if (at == DraftTree::kNone) break;
+      path_.push_back(at);
+      path_chances_.push_back(std::min(1.0, chance(at) / reached));
     }
     // With layers left out, further rows cost about the same share as with all of them.
     path_.resize(static_cast<size_t>(
         best_rows(costs_, path_chances_, chain.drafter().n_context(), job.n_requests)));
     if (pass_.rows.size() + path_.size() > static_cast<size_t>(executor_.max_rows())) return;
     for (const int32_t node : path_) {
-      const auto cell = executor_.cells().extend(chain.start.sequence, pass_.rows.back().node);
-      if (!cell) return;
-      pass_.rows.push_back({.sequence = chain.start.sequence,
-                            .node = *cell,
-                            .token = known_tokens(executor_.model(), hint[node].token),
-                            .logits = true,
-                            .best_do = best_logits_do(chain)});
+      if (!add_row(chain, hint[node].token, /*wants_logits=*/true)) return;
     }
   }
 
@@ -207,7 +178,13 @@ class ChainGrower {
         if (!row) continue;
         drawing_.push_back(&chain);
         if (draws_.size() < drawing_.size()) draws_.emplace_back();
-        prepare_draw(chain, result.view(*row), draws_[drawing_.size() - 1]);
+        const RequestModelDrafter& drafter = chain.drafter();
+        TokenDraw& draw = draws_[drawing_.size() - 1];
+        draw.sampler = &drafter.sampler();
+        draw.keeps_distribution = drafter.own_sampler_ != nullptr;
+        draw.state = &chain.state;
+        draw.position = Position{drafter.n_context() + chain.tree().depth(chain.end)};
+        draw.logits = result.view(*row);
       }
       if (drawing_.empty()) return;
       drawer_.draw(std::span(draws_).first(drawing_.size()), executor_.model().helping_device());
@@ -234,25 +211,11 @@ class ChainGrower {
     return std::nullopt;
   }
 
-  static const Sampler& sampler_of(const Chain& chain) {
-    const RequestModelDrafter& drafter = chain.drafter();
-    return drafter.own_sampler_ != nullptr ? *drafter.own_sampler_ : drafter.request().sampler();
-  }
-
   // Whether the best logits of a row mostly say what a chain asks of it.
   bool best_logits_do(const Chain& chain) const {
-    const Sampler& sampler = sampler_of(chain);
+    const Sampler& sampler = chain.drafter().sampler();
     return sampler.draws_from_best(chain.state) &&
            executor_.model().config().n_vocab <= sampler.n_vocab();
-  }
-
-  static void prepare_draw(const Chain& chain, const LogitsView& logits, TokenDraw& draw) {
-    const RequestModelDrafter& drafter = chain.drafter();
-    draw.sampler = &sampler_of(chain);
-    draw.keeps_distribution = drafter.own_sampler_ != nullptr;
-    draw.state = &chain.state;
-    draw.position = Position{drafter.n_context() + chain.tree().depth(chain.end)};
-    draw.logits = logits;
   }
 
   void grow(Chain& chain, TokenDraw& draw) {
@@ -262,22 +225,15 @@ class ChainGrower {
     }
     RequestModelDrafter& drafter = chain.drafter();
     DraftTree& tree = chain.tree();
-    const int depth = tree.depth(chain.end) + 1;
     const TokenId token = *draw.token;
     if (draw.keeps_distribution) tree.set_distribution(chain.end, std::move(draw.distribution));
-    const float score = score_of(tree, chain.end);
-    const DraftNode spine{.token = token,
-                          .parent = chain.end,
-                          .score = score * static_cast<float>(draw.probability),
-                          .source = source_};
-    const int32_t node = tree.add(spine);
+    const int32_t node = add(chain, token, draw.probability);
     drafter.chain_.push_back(token);
     drafter.probabilities_.push_back(draw.probability);
     if (options_.siblings && !draw.keeps_distribution && chain.job->rule == nullptr)
       add_siblings(chain, draw);
 
-    const auto n_prompt = static_cast<int>(drafter.request().n_prompt());
-    const int n_answer = drafter.n_context() - n_prompt + depth - 1;
+    const size_t n_answer = static_cast<size_t>(to_int(draw.position)) - drafter.request().n_prompt();
     const auto known = drafter.request().known_answer();
     DraftedToken drafted{.logits = draw.logits,
                          .sums = draw.sums,
@@ -285,11 +241,10 @@ class ChainGrower {
                          .token = token,
                          .probability = draw.probability,
                          .probabilities = drafter.probabilities_,
-                         .depth = depth,
-                         .n_answer = n_answer,
+                         .depth = tree.depth(node),
+                         .n_answer = static_cast<int>(n_answer),
                          .n_sharing = n_sharing_};
-    if (static_cast<size_t>(n_answer) < known.size())
-      drafted.known = known[static_cast<size_t>(n_answer)];
+    if (n_answer < known.size()) drafted.known = known[n_answer];
     chain.is_complete = ends(chain, drafted);
     if (chain.is_complete) return;
     chain.end = node;
@@ -306,22 +261,24 @@ class ChainGrower {
                        ? job.rule->goes_on(token)
                        : token.probability >= job.plan.threshold.value_or(options_.threshold);
     if (StoppingRule* own = chain.drafter().stopping_) goes_on = own->goes_on(token);
-    return !goes_on || token.depth >= chain.max_tokens || chain.tree().size() >= job.limits.max_nodes;
+    return !goes_on || token.depth >= chain.drafter().max_tokens_ ||
+           chain.tree().size() >= job.limits.max_nodes;
   }
 
   void add_siblings(Chain& chain, const TokenDraw& draw) {
-    DraftTree& tree = chain.tree();
-    const int n = std::min(level_width(draw.probability), chain.job->limits.max_nodes - tree.size() + 1);
-    int n_added = 1;
+    int n_left =
+        std::min(level_width(draw.probability) - 1, chain.job->limits.max_nodes - chain.tree().size());
     for (const ScoredToken& likely : draw.likeliest) {
       if (likely.token == draw.token) continue;
-      if (n_added++ >= n) return;
-      tree.add(
-          {.token = likely.token,
-           .parent = chain.end,
-           .score = score_of(tree, chain.end) * static_cast<float>(draw.sums.probability(likely.logit)),
-           .source = source_});
+      if (n_left-- <= 0) return;
+      add(chain, likely.token, draw.sums.probability(likely.logit));
     }
+  }
+
+  // A token that may follow the chain.
+  int32_t add(Chain& chain, TokenId token, double probability) const {
+    const float score = chain.tree().score(chain.end) * static_cast<float>(probability);
+    return chain.tree().add({.token = token, .parent = chain.end, .score = score, .source = source_});
   }
 
   DraftSource source_;
@@ -341,24 +298,25 @@ class ChainGrower {
   std::vector<TokenDraw> draws_;  // theirs; there may be more
 };
 
-void ChainOptions::describe(OptionVisitor& visitor) {
-  visitor.visit({"tokens", "Tokens drafted at most (lookahead fixed and disco: as they say)"}, tokens,
-                {1, 127});
-  visitor.visit({"threshold", "Stop behind a token that is less probable"}, threshold, {0.0, 1.0});
-  visitor.visit({"siblings", "Draft the next likeliest tokens too (accept match and target)"}, siblings);
-}
-
 RequestModelDrafter::RequestModelDrafter(const RequestView& request, StoppingRule* stopping)
     : request_(request), stopping_(stopping) {
   if (!request.compares_distributions()) return;
-  own_sampler_ = std::make_unique<Sampler>(independent(request.sampler()));
+  // Draws that have nothing to do with the target's.
+  SamplingOptions options = request.sampler().options();
+  options.seed = request.sampler().seed() ^ 0x9e3779b97f4a7c15u;
+  own_sampler_ = std::make_unique<Sampler>(options, request.sampler().n_vocab());
 }
 
 void RequestModelDrafter::append(std::span<const TokenId> tokens) {
   if (chain_.empty()) return;
-  ChainOutcome outcome = outcome_of(chain_, tokens);
-  outcome.is_longest = outcome.n_drafted >= max_tokens_;
-  outcome.probabilities = probabilities_;
+  const auto n_drafted = static_cast<int>(chain_.size());
+  const auto n_agreed = static_cast<int>(std::ranges::mismatch(chain_, tokens).in1 - chain_.begin());
+  const ChainOutcome outcome{
+      .n_tested = std::min({n_drafted, static_cast<int>(tokens.size()), n_agreed + 1}),
+      .n_agreed = n_agreed,
+      .n_drafted = n_drafted,
+      .is_longest = n_drafted >= max_tokens_,
+      .probabilities = probabilities_};
   chain_.clear();
   if (stopping_ != nullptr) stopping_->observe(outcome);
   observe(outcome);

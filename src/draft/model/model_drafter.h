@@ -21,6 +21,7 @@
 // Not thread-safe.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <span>
@@ -42,7 +43,13 @@ struct ChainOptions {
   double threshold = 0.8;  // a chain ends behind a token that is less probable
   bool siblings = false;
 
-  void describe(OptionVisitor& visitor);
+  void describe(OptionVisitor& visitor) {
+    visitor.visit({"tokens", "Tokens drafted at most (lookahead fixed and disco: as they say)"}, tokens,
+                  {1, 127});
+    visitor.visit({"threshold", "Stop behind a token that is less probable"}, threshold, {0.0, 1.0});
+    visitor.visit({"siblings", "Draft the next likeliest tokens too (accept match and target)"},
+                  siblings);
+  }
 };
 
 // A draft that is wanted.
@@ -104,6 +111,8 @@ class RequestModelDrafter {
  private:
   friend class ChainGrower;
 
+  const Sampler& sampler() const { return own_sampler_ ? *own_sampler_ : request_.sampler(); }
+
   const RequestView& request_;
   StoppingRule* stopping_;                // nullptr: a threshold, or who asks for drafts
   std::unique_ptr<Sampler> own_sampler_;  // nullptr: the target's
@@ -146,6 +155,16 @@ class ModelDrafter {
   PassCosts& costs_;
   std::unique_ptr<StoppingRule> stopping_;
   std::unique_ptr<ChainGrower> grower_;
+};
+
+// What a way to speculate drafts with.
+struct DrafterSet {
+  std::vector<std::unique_ptr<Drafter>> texts = {};
+  std::vector<std::unique_ptr<ModelDrafter>> models = {};
+
+  bool wants_prompt_state() const {
+    return std::ranges::any_of(models, &ModelDrafter::wants_prompt_state);
+  }
 };
 
 }  // namespace forerun

@@ -8,10 +8,11 @@
 
 #include <cstdint>
 #include <span>
-#include <vector>
 
+#include "core/check.h"
 #include "core/ids.h"
 #include "retrieval/child_map.h"
+#include "retrieval/node_pool.h"
 
 namespace forerun {
 
@@ -20,29 +21,38 @@ class FrequencyTrie {
   static constexpr int32_t kTop = 0;
   static constexpr int32_t kNone = ChildMap::kNone;
 
-  FrequencyTrie();
-
-  // Returns the node of the first token. The branch is not empty.
-  int32_t add(std::span<const TokenId> branch);
+  // The branch is not empty.
+  void add(std::span<const TokenId> branch) {
+    CHECK(!branch.empty());
+    const int32_t tree = count_child(kTop, branch.front());
+    const int n_before = n_nodes();
+    int32_t node = tree;
+    for (const TokenId token : branch.subspan(1)) node = count_child(node, token);
+    nodes_[tree].n_below += n_nodes() - n_before;
+  }
 
   // The node at the end of these tokens, or kNone.
-  int32_t find(std::span<const TokenId> branch) const;
+  int32_t find(std::span<const TokenId> branch) const {
+    int32_t node = kTop;
+    for (const TokenId token : branch) node = child(node, token);
+    return node;
+  }
   // kNone if `node` is kNone or has no such child.
   int32_t child(int32_t node, TokenId token) const {
     return node == kNone ? kNone : children_.find(node, token);
   }
-  int32_t first_child(int32_t node) const { return node == kNone ? kNone : at(node).first_child; }
-  int32_t next_sibling(int32_t node) const { return at(node).next_sibling; }
-  TokenId token(int32_t node) const { return at(node).token; }
-  float frequency(int32_t node) const { return node == kNone ? 0.0f : at(node).frequency; }
+  int32_t first_child(int32_t node) const { return node == kNone ? kNone : nodes_[node].first_child; }
+  int32_t next_sibling(int32_t node) const { return nodes_[node].next_sibling; }
+  TokenId token(int32_t node) const { return nodes_[node].token; }
+  float frequency(int32_t node) const { return node == kNone ? 0.0f : nodes_[node].frequency; }
 
   // Forgets the nodes below `tree`, a child of the top, that were added at most once, and
   // halves the frequencies of the others.
-  void squeeze(int32_t tree);
+  void squeeze(int32_t tree) { nodes_[tree].n_below = squeeze_children(tree); }
 
   // First tokens are not counted: there are at most as many as the vocabulary has.
   int n_nodes() const { return static_cast<int>(children_.size()) - n_trees_; }
-  int n_nodes(int32_t tree) const { return at(tree).n_below; }
+  int n_nodes(int32_t tree) const { return nodes_[tree].n_below; }
 
  private:
   struct Node {
@@ -52,14 +62,40 @@ class FrequencyTrie {
     int32_t next_sibling = kNone;
     int32_t n_below = 0;  // of children of the top alone
   };
-  Node& at(int32_t node) { return nodes_[static_cast<size_t>(node)]; }
-  const Node& at(int32_t node) const { return nodes_[static_cast<size_t>(node)]; }
-  int32_t child_or_new(int32_t parent, TokenId token);
-  int squeeze_children(int32_t parent);
-  void erase(int32_t parent, int32_t node);
 
-  std::vector<Node> nodes_;
-  std::vector<int32_t> free_;  // unused entries of nodes_
+  int32_t count_child(int32_t parent, TokenId token) {
+    int32_t node = children_.find(parent, token);
+    if (node == kNone) {
+      node = nodes_.add({.token = token, .next_sibling = nodes_[parent].first_child});
+      nodes_[parent].first_child = node;
+      children_.set(parent, token, node);
+      if (parent == kTop) ++n_trees_;
+    }
+    nodes_[node].frequency += 1.0f;
+    return node;
+  }
+
+  // Returns how many nodes are left below `parent`.
+  int squeeze_children(int32_t parent) {
+    int n_left = 0;
+    int32_t kept = kNone;  // the last child that stays
+    for (int32_t node = nodes_[parent].first_child, next; node != kNone; node = next) {
+      next = nodes_[node].next_sibling;
+      const int n_below = squeeze_children(node);
+      if (nodes_[node].frequency > 1.0f) {
+        nodes_[node].frequency *= 0.5f;
+        n_left += 1 + n_below;
+        kept = node;
+      } else {  // none of those below it was added more often
+        (kept == kNone ? nodes_[parent].first_child : nodes_[kept].next_sibling) = next;
+        children_.erase(parent, nodes_[node].token);
+        nodes_.erase(node);
+      }
+    }
+    return n_left;
+  }
+
+  NodePool<Node> nodes_;
   ChildMap children_;
   int n_trees_ = 0;
 };

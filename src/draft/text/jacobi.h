@@ -29,7 +29,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <span>
 #include <unordered_map>
 #include <vector>
@@ -45,14 +44,21 @@ struct JacobiOptions {
   int guesses = 7;          // G: n-grams kept per first token
   bool text_ngrams = true;  // keep n-grams of the text too
 
-  void describe(OptionVisitor& visitor);
+  void describe(OptionVisitor& visitor) {
+    visitor.visit({"level", "Tokens of an n-gram (N)"}, level, {3, 32});
+    visitor.visit({"window", "Columns of the window (W)"}, window, {1, 256});
+    visitor.visit({"guesses", "N-grams kept per first token (G)"}, guesses, {1, 256});
+    visitor.visit({"text-ngrams", "Keep n-grams of the text too"}, text_ngrams);
+  }
 };
 
 // N-grams by their first token; of each first token those that came last.
 class NgramPool {
  public:
   // Of `n_behind` tokens behind the first one.
-  NgramPool(int n_behind, int max_per_token);
+  NgramPool(int n_behind, int max_per_token)
+      : n_behind_(static_cast<size_t>(n_behind)),
+        max_tokens_(n_behind_ * static_cast<size_t>(max_per_token)) {}
 
   void add(TokenId first, std::span<const TokenId> behind);
   // What may follow `first`, the latest last: n_behind tokens each, one after another.
@@ -67,16 +73,13 @@ class NgramPool {
 // The window of guesses.
 class JacobiWindow {
  public:
-  JacobiWindow(int level, int window, uint64_t seed);
-
-  // Picks the first guesses from `text`, which is not empty. Called once.
-  void start(std::span<const TokenId> text);
-  bool started() const { return !columns_.empty(); }
+  // Picks the first guesses from `text`, which is not empty.
+  JacobiWindow(int level, int window, uint64_t seed, std::span<const TokenId> text);
 
   // Adds the columns that fit below the root, whole columns only.
   void draft(const DraftLimits& limits, DraftTree& tree) const;
   // The rows that draft() adds to a tree that has none of them yet.
-  int n_rows() const;
+  int n_rows() const { return static_cast<int>(columns_.size() * columns_.front().size()) - 1; }
 
   // The model has run `tree`, whose root is the token `last`: harvests n-grams into `pool`
   // (while the window fills there are none) and moves on. Columns of which a row is missing
@@ -84,28 +87,18 @@ class JacobiWindow {
   void observe(const DraftTree& tree, const TargetTokens& target, TokenId last, NgramPool& pool);
 
  private:
-  int n_levels() const { return static_cast<int>(columns_.front().size()); }
-  TokenId pick(std::span<const TokenId> from);
-  void add_level(std::span<const std::optional<TokenId>> above);
-  std::vector<std::optional<TokenId>> above_columns(const DraftTree& tree,
-                                                    const TargetTokens& target) const;
-
   size_t max_levels_;  // N - 1
-  size_t n_columns_;   // W
-  uint64_t seed_;
-  uint64_t n_picked_ = 0;
   // [column][level]. Level 0 of column 0 stands for the last token of the text.
   std::vector<std::vector<TokenId>> columns_;
 };
 
 class JacobiDrafter : public Drafter {
  public:
-  JacobiDrafter(JacobiOptions options, uint64_t seed) : options_(options), seed_(seed) {}
+  explicit JacobiDrafter(JacobiOptions options) : options_(options) {}
   std::unique_ptr<RequestDrafter> begin(std::span<const TokenId> prompt) override;
 
  private:
   JacobiOptions options_;
-  uint64_t seed_;
 };
 
 }  // namespace forerun

@@ -113,8 +113,7 @@ TEST_P(JacobiWindows, HarvestsTheNgramsOfThePublishedAlgorithm) {
   const auto [level, window_size] = GetParam();
   const Model model = mixed;
   Tokens text = ids({3, 1, 4, 1, 5, 9, 2, 6});
-  JacobiWindow window(level, window_size, 42);
-  window.start(text);
+  JacobiWindow window(level, window_size, 42, text);
   NgramPool pool(level - 1, 3);
   NgramPool expected(level - 1, 3);
   std::optional<Published> published;
@@ -151,7 +150,7 @@ TEST(Jacobi, FindsTheNgramsOfASimpleModel) {
   Tokens text = ids({7, 0, 4, 11});
   JacobiOptions options;
   options.text_ngrams = false;
-  JacobiDrafter method(options, 1);
+  JacobiDrafter method(options);
   const auto drafter = method.begin(text);
   int n_steps = 0;
   int n_tokens = 0;
@@ -172,11 +171,11 @@ TEST(Jacobi, DraftsNgramsOfTheTextWhereAsked) {
   JacobiOptions options;
   options.level = 3;
   const Tokens text = ids({1, 2, 3, 9, 1, 4, 5, 9, 1});
-  const auto with = paths(draft(*JacobiDrafter(options, 0).begin(text), kAmple));
+  const auto with = paths(draft(*JacobiDrafter(options).begin(text), kAmple));
   EXPECT_TRUE(with.contains(ids({2, 3})));
   EXPECT_TRUE(with.contains(ids({4, 5})));
   options.text_ngrams = false;
-  const DraftTree without = draft(*JacobiDrafter(options, 0).begin(text), kAmple);
+  const DraftTree without = draft(*JacobiDrafter(options).begin(text), kAmple);
   EXPECT_EQ(without.size(), options.window + options.level - 3);
 }
 
@@ -186,8 +185,7 @@ TEST(Jacobi, LivesWithPrunedTrees) {
   std::mt19937 random(6);
   for (int round = 0; round < 20; ++round) {
     Tokens text = random_tokens(random, 20, 13);
-    JacobiWindow window(4, 5, static_cast<uint64_t>(round));
-    window.start(text);
+    JacobiWindow window(4, 5, static_cast<uint64_t>(round), text);
     NgramPool pool(3, 4);
     int n_harvested = 0;
     for (int step = 0; step < 40; ++step) {

@@ -38,7 +38,15 @@ struct PiaOptions {
   int max_tree_nodes = 512;  // more are thinned out; of the tree below one token
   int max_nodes = 4 << 20;   // likewise, of all trees together
 
-  void describe(OptionVisitor& visitor);
+  void describe(OptionVisitor& visitor) {
+    visitor.visit({"tokens", "Tokens to draft at most"}, tokens, {1, 1024});
+    visitor.visit({"branch", "Tokens of a branch"}, branch, {1, 256});
+    visitor.visit({"query", "Tokens to match at most"}, query, {1, 16});
+    visitor.visit({"max-tree-nodes", "Thin out the tree of a token when it has more nodes"},
+                  max_tree_nodes, {1, 1 << 30});
+    visitor.visit({"max-nodes", "Thin out all trees when they have more nodes (about 40 bytes each)"},
+                  max_nodes, {1, 1 << 30});
+  }
 };
 
 class PiaDrafter : public Drafter {
@@ -50,7 +58,10 @@ class PiaDrafter : public Drafter {
   const FrequencyTrie& answers() const { return answers_; }
 
   // A place of an answer, with the tokens behind it.
-  void learn(std::span<const TokenId> branch);
+  void learn(std::span<const TokenId> branch) {
+    answers_.add(branch);
+    grown_.insert(branch.front());
+  }
   // An answer has ended: time to thin out trees that grew too large.
   void thin_out();
 

@@ -1,16 +1,11 @@
 #include "draft/text/pld.h"
 
 #include <algorithm>
-#include <array>
-#include <string_view>
+#include <unordered_map>
 #include <vector>
-
-#include "retrieval/child_map.h"
 
 namespace forerun {
 namespace {
-
-constexpr std::array<std::string_view, 2> kMatches = {"first", "last"};
 
 // How often the first token is right grows with the match, by about a quarter per token
 // matched; later tokens are right four times out of five where those before them are.
@@ -18,99 +13,59 @@ constexpr float kPerMatchedToken = 0.25f;
 constexpr int kMostMatched = 3;
 constexpr float kLaterRight = 0.8f;
 
-// Where the n-grams of a growing text occur. A trie of n-grams read backwards, so that one
-// walk finds the longest one the text ends with.
-class NgramIndex {
- public:
-  NgramIndex(int max_length, bool keep_first) : max_length_(max_length), keep_first_(keep_first) {}
-
-  // `text` grew by one token: the n-grams before that token have a continuation now.
-  void grow(std::span<const TokenId> text) {
-    const auto next = static_cast<int32_t>(text.size()) - 1;
-    int32_t node = kTop;
-    for (int n = 1; n <= std::min(max_length_, next); ++n) {
-      const TokenId token = text[static_cast<size_t>(next - n)];
-      int32_t child = children_.find(node, token);
-      if (child == ChildMap::kNone) {
-        child = static_cast<int32_t>(next_.size());
-        next_.push_back(next);
-        children_.set(node, token, child);
-      } else if (!keep_first_) {
-        next_[static_cast<size_t>(child)] = next;
-      }
-      node = child;
-    }
-  }
-
-  struct Match {
-    int length = 0;    // 0: none
-    int32_t next = 0;  // the place behind the occurrence
-  };
-  Match longest(std::span<const TokenId> text) const {
-    Match match;
-    int32_t node = kTop;
-    for (int n = 1; n <= std::min<int>(max_length_, static_cast<int>(text.size())); ++n) {
-      node = children_.find(node, text[text.size() - static_cast<size_t>(n)]);
-      if (node == ChildMap::kNone) break;
-      match = {.length = n, .next = next_[static_cast<size_t>(node)]};
-    }
-    return match;
-  }
-
- private:
-  static constexpr int32_t kTop = 0;
-
-  int max_length_;
-  bool keep_first_;
-  ChildMap children_;
-  std::vector<int32_t> next_ = {0};  // per node: the place behind its n-gram's occurrence
-};
-
 class PldRequestDrafter : public RequestDrafter {
  public:
-  PldRequestDrafter(const PldOptions& options, std::span<const TokenId> prompt)
-      : options_(options), index_(options.ngram, options.match == "first") {
+  PldRequestDrafter(const PldOptions& options, std::span<const TokenId> prompt) : options_(options) {
     append(prompt);
   }
 
   void draft(const DraftLimits& limits, DraftTree& tree) override {
-    const auto match = index_.longest(text_);
-    if (match.length < options_.min_ngram) return;
-    const int room = std::min({options_.tokens, limits.max_nodes, limits.max_depth});
-    const int n = std::min(room, static_cast<int>(text_.size()) - match.next);
-    int32_t parent = kRoot;
-    float score = kPerMatchedToken * static_cast<float>(std::min(match.length, kMostMatched));
-    for (int i = 0; i < n; ++i) {
-      parent = tree.add({.token = text_[static_cast<size_t>(match.next + i)],
-                         .parent = parent,
-                         .score = score,
-                         .source = DraftSource::kInput,
-                         .match_length = match.length});
-      score *= kLaterRight;
-    }
+    const auto [length, next] = longest_match();
+    if (length < options_.min_ngram) return;
+    const auto tokens = limits.fitting(std::span(text_).subspan(next));
+    const auto n = std::min(tokens.size(), static_cast<size_t>(options_.tokens));
+    tree.add_chain(tokens.first(n),
+                   {.score = kPerMatchedToken * static_cast<float>(std::min(length, kMostMatched)),
+                    .source = DraftSource::kInput,
+                    .match_length = length},
+                   kLaterRight);
   }
 
   void append(std::span<const TokenId> tokens) override {
     for (const TokenId token : tokens) {
+      if (!text_.empty()) behind_[text_.back()].push_back(text_.size());
       text_.push_back(token);
-      index_.grow(text_);
     }
   }
 
  private:
+  struct Match {
+    int length = 0;   // 0: none
+    size_t next = 0;  // the place behind the occurrence
+  };
+  // Of the longest n-gram that the text ends with, in the order asked for until none can be longer.
+  Match longest_match() const {
+    Match longest;
+    const auto found = text_.empty() ? behind_.end() : behind_.find(text_.back());
+    if (found == behind_.end()) return longest;
+    const auto& [last_token, places] = *found;
+    const bool from_first = options_.match == "first";
+    for (size_t i = 0; i < places.size() && longest.length < options_.ngram; ++i) {
+      const size_t next = from_first ? places[i] : places[places.size() - 1 - i];
+      size_t n = 1;
+      while (n < next && text_[next - 1 - n] == text_[text_.size() - 1 - n]) ++n;
+      const int length = static_cast<int>(std::min(n, static_cast<size_t>(options_.ngram)));
+      if (length > longest.length) longest = {.length = length, .next = next};
+    }
+    return longest;
+  }
+
   PldOptions options_;
-  NgramIndex index_;
   std::vector<TokenId> text_;
+  std::unordered_map<TokenId, std::vector<size_t>> behind_;  // places behind each token, in order
 };
 
 }  // namespace
-
-void PldOptions::describe(OptionVisitor& visitor) {
-  visitor.visit({"ngram", "Tokens to match at most"}, ngram, {1, 64});
-  visitor.visit({"min-ngram", "Tokens to match at least"}, min_ngram, {1, 64});
-  visitor.visit({"tokens", "Tokens to draft"}, tokens, {1, 1024});
-  visitor.visit({"match", "Which earlier occurrence to continue"}, match, kMatches);
-}
 
 std::unique_ptr<RequestDrafter> PldDrafter::begin(std::span<const TokenId> prompt) {
   return std::make_unique<PldRequestDrafter>(options_, prompt);

@@ -14,6 +14,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "core/option_visitor.h"
@@ -25,9 +26,15 @@ struct PldOptions {
   int ngram = 3;               // tokens to match at most
   int min_ngram = 1;           // and at least
   int tokens = 10;             // to draft
-  std::string match = "last";  // which occurrence: "first", "last"
+  std::string match = "last";  // which occurrence
+  static constexpr std::string_view kMatches[] = {"first", "last"};
 
-  void describe(OptionVisitor& visitor);
+  void describe(OptionVisitor& visitor) {
+    visitor.visit({"ngram", "Tokens to match at most"}, ngram, {1, 64});
+    visitor.visit({"min-ngram", "Tokens to match at least"}, min_ngram, {1, 64});
+    visitor.visit({"tokens", "Tokens to draft"}, tokens, {1, 1024});
+    visitor.visit({"match", "Which earlier occurrence to continue"}, match, kMatches);
+  }
 };
 
 class PldDrafter : public Drafter {

@@ -5,207 +5,148 @@
 #include <vector>
 
 #include "retrieval/segment_search.h"
+#include "tree/best_first.h"
 
 namespace forerun {
 namespace {
-
-// The tokens behind some occurrences, a row each, padded with Segment::kSeparator. Within a
-// segment rows are in the order of the index, so that equal beginnings are neighbours (as
-// far as that order compares; beginnings beyond that are put together all the same).
-struct Rows {
-  int width = 0;
-  std::vector<TokenId> tokens;
-  std::vector<int32_t> ends;  // of each segment's rows
-
-  int n_rows() const { return ends.empty() ? 0 : ends.back(); }
-  TokenId at(int32_t row, int column) const {
-    return tokens[static_cast<size_t>(row) * static_cast<size_t>(width) + static_cast<size_t>(column)];
-  }
-};
-
-// Neighbouring rows that are alike up to a column.
-struct Run {
-  TokenId token;
-  int32_t begin;
-  int32_t end;
-};
-
-// Grows the tree of the most frequent beginnings. A beginning is at most as frequent as one
-// of its own, so taking the most frequent one next keeps a tree.
-class RestGrower {
- public:
-  // Until `tree` has `size` nodes, none deeper than `depth`. A node's score is its share of
-  // the rows and one more, for all that was never seen.
-  void grow(const Rows& rows, int size, int depth, int match_length, DraftTree& tree) {
-    heap_.clear();
-    runs_.clear();
-    n_found_ = 0;
-    int32_t begin = 0;
-    for (const int32_t end : rows.ends) {
-      runs_.push_back({.token = {}, .begin = begin, .end = end});
-      begin = end;
-    }
-    find_candidates(rows, {.n_runs = static_cast<int32_t>(runs_.size())}, kRoot);
-    while (tree.size() < size && !heap_.empty()) {
-      std::pop_heap(heap_.begin(), heap_.end());
-      const Candidate next = heap_.back();
-      heap_.pop_back();
-      const int32_t node =
-          tree.add({.token = runs_[static_cast<size_t>(next.first_run)].token,
-                    .parent = next.parent,
-                    .score = static_cast<float>(next.count) / (static_cast<float>(rows.n_rows()) + 1.0f),
-                    .source = DraftSource::kDatastore,
-                    .match_length = match_length});
-      if (next.depth < std::min(depth, rows.width)) find_candidates(rows, next, node);
-    }
-  }
-
- private:
-  // A beginning: the runs of rows that have it.
-  struct Candidate {
-    int32_t count = 0;  // of rows
-    int depth = 0;
-    int order = 0;  // of discovery
-    int32_t first_run = 0;
-    int32_t n_runs = 0;
-    int32_t parent = kRoot;
-
-    bool operator<(const Candidate& other) const {
-      if (count != other.count) return count < other.count;
-      if (depth != other.depth) return depth < other.depth;
-      return order > other.order;
-    }
-  };
-
-  // The beginnings that are one token longer.
-  void find_candidates(const Rows& rows, const Candidate& parent, int32_t node) {
-    const auto first = static_cast<int32_t>(runs_.size());
-    for (int32_t i = parent.first_run; i < parent.first_run + parent.n_runs; ++i) {
-      const Run run = runs_[static_cast<size_t>(i)];
-      for (int32_t begin = run.begin, end; begin < run.end; begin = end) {
-        const TokenId token = rows.at(begin, parent.depth);
-        end = begin + 1;
-        while (end < run.end && rows.at(end, parent.depth) == token) ++end;
-        if (token != Segment::kSeparator) runs_.push_back({.token = token, .begin = begin, .end = end});
-      }
-    }
-    const auto found = std::span(runs_).subspan(static_cast<size_t>(first));
-    if (!std::ranges::is_sorted(found, {}, &Run::token)) std::ranges::sort(found, {}, &Run::token);
-    const auto last = static_cast<int32_t>(runs_.size());
-    for (int32_t i = first; i < last;) {
-      Candidate next = {.depth = parent.depth + 1, .order = n_found_++, .first_run = i, .parent = node};
-      const TokenId token = runs_[static_cast<size_t>(i)].token;
-      for (; i < last && runs_[static_cast<size_t>(i)].token == token; ++i) {
-        next.count += runs_[static_cast<size_t>(i)].end - runs_[static_cast<size_t>(i)].begin;
-        ++next.n_runs;
-      }
-      heap_.push_back(next);
-      std::push_heap(heap_.begin(), heap_.end());
-    }
-  }
-
-  std::vector<Candidate> heap_;
-  std::vector<Run> runs_;
-  int n_found_ = 0;
-};
 
 class RestRequestDrafter : public RequestDrafter {
  public:
   RestRequestDrafter(const RestOptions& options, const SegmentSource& segments,
                      std::span<const TokenId> prompt)
-      : options_(options), segments_(segments) {
-    append(prompt);
-  }
+      : options_(options), segments_(segments), text_(prompt.begin(), prompt.end()) {}
 
   void draft(const DraftLimits& limits, DraftTree& tree) override {
-    const int size = std::min(options_.tokens, limits.max_nodes);
-    if (size < 1 || limits.max_depth < 1 || !limits.from_stores || !segments_) return;
+    if (limits.max_nodes < 1 || limits.max_depth < 1 || !limits.from_stores || !segments_) return;
     const auto list = segments_();
     if (!list) return;
     segments_now_.clear();
     for (const auto& segment : *list) segments_now_.push_back(segment.get());
-    for (int n = longest_match(); n >= options_.min_match; --n) {
-      if (!read_rows(n)) continue;
-      grower_.grow(rows_, size, limits.max_depth, n, tree);
-      return;
+    for (int n = longest_match(); n >= options_.min_match && tree.empty(); --n) {
+      read_rows(n);
+      grow(n, limits, tree);
     }
   }
 
   void append(std::span<const TokenId> tokens) override {
     text_.insert(text_.end(), tokens.begin(), tokens.end());
-    const auto n_kept = static_cast<size_t>(options_.max_match);
-    if (text_.size() > n_kept) text_.erase(text_.begin(), text_.end() - static_cast<ptrdiff_t>(n_kept));
   }
 
  private:
-  std::span<const TokenId> query(int n) const { return std::span(text_).last(static_cast<size_t>(n)); }
+  // Neighbouring rows that are alike up to a column, which has this token.
+  struct Run {
+    TokenId token;
+    int32_t begin;
+    int32_t end;
+  };
+  // The runs of rows that have it.
+  struct Beginning {
+    int32_t parent;
+    size_t first_run;
+    size_t end_run;
+  };
+
+  // Where the last n tokens occur in each of the segments.
+  std::span<const Segment::Range> find_last(int n) {
+    return search_.find(segments_now_, std::span(text_).last(static_cast<size_t>(n)));
+  }
 
   // What occurs has ends that occur, so halving finds the longest. 0 if nothing occurs.
   int longest_match() {
-    const auto occurs = [&](int n) {
-      return std::ranges::any_of(search_.find(segments_now_, query(n)),
-                                 [](const auto& range) { return range.size() > 0; });
-    };
     int longest = 0;
     int too_long = std::min(options_.max_match, static_cast<int>(text_.size())) + 1;
     while (too_long - longest > 1) {
       const int middle = (longest + too_long) / 2;
-      (occurs(middle) ? longest : too_long) = middle;
+      const bool occurs = std::ranges::any_of(find_last(middle), &Segment::Range::size);
+      (occurs ? longest : too_long) = middle;
     }
     return longest;
   }
 
-  // Fills rows_ with what follows the last n tokens; false if nothing does.
-  bool read_rows(int n) {
-    const auto ranges = search_.find(segments_now_, query(n));
+  // Reads what follows the last n tokens. Within a segment rows are in the order of the index, so that
+  // equal beginnings are neighbours (as far as that order compares; beginnings beyond that are put
+  // together all the same).
+  void read_rows(int n) {
+    const auto ranges = find_last(n);
     int64_t n_found = 0;
     for (const auto& range : ranges) n_found += range.size();
-    rows_.width = options_.branch;
-    rows_.tokens.clear();
-    rows_.ends.clear();
-    bool any = false;
-    for (size_t i = 0; i < ranges.size(); ++i) {
-      const int64_t end = ranges[i].begin + share(ranges[i].size(), n_found);
+    tokens_.clear();
+    runs_.clear();
+    for (size_t i = 0; i < ranges.size() && n_found > 0; ++i) {
+      const Segment& segment = *segments_now_[i];
+      const int32_t first_row = n_rows();
+      // Of each segment as many as it has of all that were found.
+      const int64_t share = (ranges[i].size() * options_.samples + n_found - 1) / n_found;
+      const int64_t end = std::min(ranges[i].end, ranges[i].begin + share);
       for (int64_t rank = ranges[i].begin; rank < end; ++rank) {
-        any |= add_row(*segments_now_[i], segments_now_[i]->place(rank) + n);
+        const size_t row = tokens_.size();
+        tokens_.resize(row + static_cast<size_t>(options_.branch), Segment::kSeparator);
+        const int64_t place = segment.place(rank) + n;
+        // A damaged file can say that something stands behind the end.
+        if (place < segment.n_tokens()) segment.copy(place, std::span(tokens_).subspan(row));
       }
-      rows_.ends.push_back(static_cast<int32_t>(rows_.tokens.size()) / rows_.width);
+      runs_.push_back({.token = {}, .begin = first_row, .end = n_rows()});
     }
-    return any;
   }
 
-  // Of `size` occurrences among `n_found`: how many to look at.
-  int64_t share(int64_t size, int64_t n_found) const {
-    if (n_found <= options_.samples) return size;
-    return std::min(size, (size * options_.samples + n_found - 1) / n_found);
+  // Adds the most frequent beginnings of the rows. A beginning is at most as frequent as one of its own,
+  // so taking the most frequent one next keeps a tree. A node's score is its share of the rows and one
+  // more, for all that was never seen.
+  void grow(int match_length, const DraftLimits& limits, DraftTree& tree) {
+    queue_.clear();
+    find_longer({.parent = kRoot, .first_run = 0, .end_run = runs_.size()}, 0, kRoot);
+    while (tree.size() < std::min(options_.tokens, limits.max_nodes) && !queue_.empty()) {
+      const auto [count, depth, order, beginning] = queue_.pop();
+      const int32_t node =
+          tree.add({.token = runs_[beginning.first_run].token,
+                    .parent = beginning.parent,
+                    .score = static_cast<float>(count) / (static_cast<float>(n_rows()) + 1.0f),
+                    .source = DraftSource::kDatastore,
+                    .match_length = match_length});
+      if (depth < std::min(limits.max_depth, options_.branch)) find_longer(beginning, depth, node);
+    }
   }
 
-  // False if nothing stands there.
-  bool add_row(const Segment& segment, int64_t place) {
-    const size_t begin = rows_.tokens.size();
-    rows_.tokens.resize(begin + static_cast<size_t>(rows_.width), Segment::kSeparator);
-    // A damaged file can say that something stands behind the end.
-    return place < segment.n_tokens() && segment.copy(place, std::span(rows_.tokens).subspan(begin)) > 0;
+  // The beginnings that are one token longer than one of `depth` tokens, which `node` is.
+  void find_longer(const Beginning& beginning, int depth, int32_t node) {
+    const size_t first = runs_.size();
+    for (size_t i = beginning.first_run; i < beginning.end_run; ++i) {
+      const Run run = runs_[i];
+      for (int32_t begin = run.begin, end; begin < run.end; begin = end) {
+        const TokenId token = token_at(begin, depth);
+        end = begin + 1;
+        while (end < run.end && token_at(end, depth) == token) ++end;
+        if (token != Segment::kSeparator) runs_.push_back({.token = token, .begin = begin, .end = end});
+      }
+    }
+    const auto found = std::span(runs_).subspan(first);
+    if (!std::ranges::is_sorted(found, {}, &Run::token)) std::ranges::sort(found, {}, &Run::token);
+    for (size_t i = first, same; i < runs_.size(); i = same) {
+      int32_t count = 0;
+      for (same = i; same < runs_.size() && runs_[same].token == runs_[i].token; ++same) {
+        count += runs_[same].end - runs_[same].begin;
+      }
+      queue_.push(count, depth + 1, {.parent = node, .first_run = i, .end_run = same});
+    }
+  }
+
+  int32_t n_rows() const { return static_cast<int32_t>(tokens_.size()) / options_.branch; }
+  TokenId token_at(int32_t row, int column) const {
+    return tokens_[static_cast<size_t>(row * options_.branch + column)];
   }
 
   RestOptions options_;
   const SegmentSource& segments_;
-  std::vector<TokenId> text_;  // its end
+  std::vector<TokenId> text_;
+  // Reused from draft to draft.
   std::vector<const Segment*> segments_now_;
   SegmentSearch search_;
-  Rows rows_;
-  RestGrower grower_;
+  std::vector<TokenId> tokens_;  // a row behind each occurrence, padded with Segment::kSeparator
+  std::vector<Run> runs_;        // a segment's rows each, then what is found in them
+  BestFirst<int32_t, Beginning> queue_;
 };
 
 }  // namespace
-
-void RestOptions::describe(OptionVisitor& visitor) {
-  visitor.visit({"max-match", "Tokens to match at most"}, max_match, {1, Segment::kOrderDepth});
-  visitor.visit({"min-match", "Tokens to match at least"}, min_match, {1, Segment::kOrderDepth});
-  visitor.visit({"samples", "Occurrences to look at"}, samples, {1, 1'000'000});
-  visitor.visit({"branch", "Tokens to read behind each occurrence"}, branch, {1, 256});
-  visitor.visit({"tokens", "Tokens to draft at most"}, tokens, {1, 1024});
-}
 
 std::unique_ptr<RequestDrafter> RestDrafter::begin(std::span<const TokenId> prompt) {
   return std::make_unique<RestRequestDrafter>(options_, segments_, prompt);

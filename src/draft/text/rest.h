@@ -31,7 +31,13 @@ struct RestOptions {
   int branch = 10;     // tokens to read behind each
   int tokens = 64;     // to draft at most
 
-  void describe(OptionVisitor& visitor);
+  void describe(OptionVisitor& visitor) {
+    visitor.visit({"max-match", "Tokens to match at most"}, max_match, {1, Segment::kOrderDepth});
+    visitor.visit({"min-match", "Tokens to match at least"}, min_match, {1, Segment::kOrderDepth});
+    visitor.visit({"samples", "Occurrences to look at"}, samples, {1, 1'000'000});
+    visitor.visit({"branch", "Tokens to read behind each occurrence"}, branch, {1, 256});
+    visitor.visit({"tokens", "Tokens to draft at most"}, tokens, {1, 1024});
+  }
 };
 
 class RestDrafter : public Drafter {

@@ -12,33 +12,8 @@
 namespace forerun {
 namespace {
 
-// Per level of a tree: the longer the match, the longer its continuations stay good.
-float level_factor(int match_length) {
-  return std::min(0.6f + 0.1f * static_cast<float>(match_length), 1.0f);
-}
-
-RetrievalVariant variant_of(const SssdOptions& options) {
-  const auto variant = retrieval_variant(options.variant);
-  if (!variant) {
-    fail(ErrorCode::kInvalidArgument, "'{}' is no variant of SSSD: choose paper, code or pooled",
-         options.variant);
-  }
-  return *variant;
-}
-
-InputTrieOptions input_options(const SssdOptions& options) {
-  const bool ours = variant_of(options) == RetrievalVariant::kPooled;
-  InputTrieOptions result;
-  result.rule = ours ? WindowRule::kGrowing : WindowRule::kComplete;
-  result.max_match = options.input_prefix;
-  result.window = options.input_window > 0 ? options.input_window : (ours ? 16 : 8);
-  return result;
-}
-
-// Datastores beat the text only where windows of the text come late.
-float input_discount(const SssdOptions& options) {
-  if (options.input_discount > 0.0) return static_cast<float>(options.input_discount);
-  return variant_of(options) == RetrievalVariant::kPooled ? 1.0f : 0.6f;
+bool is_ours(const SssdOptions& options) {
+  return retrieval_variant(options.variant) == RetrievalVariant::kPooled;
 }
 
 class SssdRequestDrafter : public RequestDrafter {
@@ -47,8 +22,11 @@ class SssdRequestDrafter : public RequestDrafter {
                      std::span<const TokenId> prompt)
       : options_(options),
         segments_(segments),
-        trie_(input_options(options)),
-        search_({variant_of(options), options.prefix, options.samples, options.min_samples}) {
+        trie_({.rule = is_ours(options) ? WindowRule::kGrowing : WindowRule::kComplete,
+               .max_match = options.input_prefix,
+               .window = options.input_window}),
+        search_({*retrieval_variant(options.variant), options.prefix, options.samples,
+                 options.min_samples}) {
     trie_.put(prompt);
   }
 
@@ -59,18 +37,18 @@ class SssdRequestDrafter : public RequestDrafter {
     if (snapshot) {
       for (const auto& segment : *snapshot) segments_now_.push_back(segment.get());
     }
-    sources_.clear();
     const int branch = options_.branch > 0 ? options_.branch : sssd_branch(limits.max_nodes);
     const ContinuationTrie& continuations =
         search_.search(segments_now_, trie_.text(), std::min(branch, limits.max_depth));
-    sources_.push_back({&continuations, ContinuationTrie::kRootHandle, DraftSource::kDatastore, 0,
+    sources_.assign(1, {&continuations, ContinuationTrie::kRootHandle, DraftSource::kDatastore, 0,
                         search_.confidence(), 1.0f});
-
     matches_.clear();
     trie_.find(trie_.text(), matches_);
     for (const InputTrie::Match& match : matches_) {
+      // Per level of the tree: the longer the match, the longer its continuations stay good.
+      const float factor = std::min(0.6f + 0.1f * static_cast<float>(match.length), 1.0f);
       sources_.push_back({&trie_, match.handle, DraftSource::kInput, match.length,
-                          input_discount(options_), level_factor(match.length)});
+                          static_cast<float>(options_.input_discount), factor});
     }
     fusion_.fuse(sources_, {limits.max_nodes, limits.max_depth, options_.children}, tree);
   }
@@ -90,25 +68,6 @@ class SssdRequestDrafter : public RequestDrafter {
 
 }  // namespace
 
-void SssdOptions::describe(OptionVisitor& visitor) {
-  visitor.visit({"variant", "Whom to follow where the paper, its code and we differ"}, variant,
-                kRetrievalVariantNames);
-  visitor.visit({"prefix", "Last tokens of the text to search for in datastores"}, prefix,
-                {1, Segment::kOrderDepth});
-  visitor.visit({"samples", "Continuations to look at per prefix"}, samples, {1, 10000});
-  visitor.visit({"min-samples", "Search a shorter prefix too below so many samples"}, min_samples,
-                {1, 10000});
-  visitor.visit({"branch", "Tokens to read behind each place (0: by the size of the tree)"}, branch,
-                {0, 64});
-  visitor.visit({"input-prefix", "Last tokens of the text to search for in the text itself"},
-                input_prefix, {1, 32});
-  visitor.visit({"input-window", "Tokens to read there, those searched for among them (0: by variant)"},
-                input_window, {0, 64});
-  visitor.visit({"children", "Limit on the children of a node"}, children, {1, 1000});
-  visitor.visit({"input-discount", "Factor of what the text itself shows (0: by variant)"},
-                input_discount, {0.0, 1.0});
-}
-
 int sssd_branch(int max_nodes) {
   // As the authors' server, whose sizes include the root.
   if (max_nodes <= 4) return max_nodes;
@@ -120,7 +79,13 @@ int sssd_branch(int max_nodes) {
 
 SssdDrafter::SssdDrafter(SssdOptions options, SegmentSource segments)
     : options_(std::move(options)), segments_(std::move(segments)) {
-  variant_of(options_);
+  if (!retrieval_variant(options_.variant)) {
+    fail(ErrorCode::kInvalidArgument, "'{}' is no variant of SSSD: choose paper, code or pooled",
+         options_.variant);
+  }
+  if (options_.input_window == 0) options_.input_window = is_ours(options_) ? 16 : 8;
+  // Datastores beat the text only where windows of the text come late.
+  if (options_.input_discount == 0.0) options_.input_discount = is_ours(options_) ? 1.0 : 0.6;
 }
 
 std::unique_ptr<RequestDrafter> SssdDrafter::begin(std::span<const TokenId> prompt) {

@@ -21,23 +21,41 @@
 
 #include "core/option_visitor.h"
 #include "draft/drafter.h"
-#include "retrieval/segment.h"
+#include "retrieval/sampling.h"
 
 namespace forerun {
 
 struct SssdOptions {
-  std::string variant = "pooled";  // "paper", "code", "pooled"
-  int prefix = 4;                  // tokens to search for in datastores
-  int samples = 100;               // continuations to look at per prefix
-  int min_samples = 50;            // below which a shorter prefix is searched too
-  int branch = 0;                  // tokens to read behind a place; 0: by the size of the tree
-  int input_prefix = 4;            // tokens to search for in the text
-  int input_window = 0;            // tokens read there, those searched for among them
-  int children = 5;                // of a node
-  double input_discount = 0.0;     // factor of what the text shows, not of datastores
+  std::string variant = "pooled";
+  int prefix = 4;               // tokens to search for in datastores
+  int samples = 100;            // continuations to look at per prefix
+  int min_samples = 50;         // below which a shorter prefix is searched too
+  int branch = 0;               // tokens to read behind a place; 0: by the size of the tree
+  int input_prefix = 4;         // tokens to search for in the text
+  int input_window = 0;         // tokens read there, those searched for among them
+  int children = 5;             // of a node
+  double input_discount = 0.0;  // factor of what the text shows, not of datastores
   // Zeros above mean: as the variant has it.
 
-  void describe(OptionVisitor& visitor);
+  void describe(OptionVisitor& visitor) {
+    visitor.visit({"variant", "Whom to follow where the paper, its code and we differ"}, variant,
+                  kRetrievalVariantNames);
+    visitor.visit({"prefix", "Last tokens of the text to search for in datastores"}, prefix,
+                  {1, Segment::kOrderDepth});
+    visitor.visit({"samples", "Continuations to look at per prefix"}, samples, {1, 10000});
+    visitor.visit({"min-samples", "Search a shorter prefix too below so many samples"}, min_samples,
+                  {1, 10000});
+    visitor.visit({"branch", "Tokens to read behind each place (0: by the size of the tree)"}, branch,
+                  {0, 64});
+    visitor.visit({"input-prefix", "Last tokens of the text to search for in the text itself"},
+                  input_prefix, {1, 32});
+    visitor.visit(
+        {"input-window", "Tokens to read there, those searched for among them (0: by variant)"},
+        input_window, {0, 64});
+    visitor.visit({"children", "Limit on the children of a node"}, children, {1, 1000});
+    visitor.visit({"input-discount", "Factor of what the text itself shows (0: by variant)"},
+                  input_discount, {0.0, 1.0});
+  }
 };
 
 class SssdDrafter : public Drafter {

@@ -22,6 +22,8 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
+#include <utility>
 
 #include "core/option_visitor.h"
 #include "draft/drafter.h"
@@ -35,16 +37,28 @@ struct SuffixOptions {
   double factor = 1.0;           // tokens to draft per token matched
   double offset = 0.0;           // tokens to draft besides
   double min_probability = 0.1;  // of a token
-  std::string shape = "tree";    // "tree", "path"
-  int max_answers = 100'000;     // that the shared tree holds
+  std::string shape = "tree";
+  static constexpr std::string_view kShapes[] = {"tree", "path"};
+  int max_answers = 100'000;  // that the shared tree holds
   int max_answer_tokens = 1 << 20;
 
-  void describe(OptionVisitor& visitor);
+  void describe(OptionVisitor& visitor) {
+    visitor.visit({"depth", "Tokens of match and draft together, at most"}, depth, {2, 1024});
+    visitor.visit({"tokens", "Tokens to draft at most"}, tokens, {1, 1024});
+    visitor.visit({"factor", "Tokens to draft per token matched"}, factor, {0.0, 1024.0});
+    visitor.visit({"offset", "Tokens to draft besides"}, offset, {-1024.0, 1024.0});
+    visitor.visit({"min-probability", "Least probability of a token"}, min_probability, {0.001, 1.0});
+    visitor.visit({"shape", "Draft a tree or the most probable path"}, shape, kShapes);
+    visitor.visit({"max-answers", "Earlier answers to remember"}, max_answers, {0, 100'000'000});
+    visitor.visit({"max-answer-tokens", "Tokens of earlier answers to remember (about 180 bytes each)"},
+                  max_answer_tokens, {0, 1 << 30});
+  }
 };
 
 class SuffixDrafter : public Drafter {
  public:
-  explicit SuffixDrafter(SuffixOptions options);
+  explicit SuffixDrafter(SuffixOptions options)
+      : options_(std::move(options)), answers_(options_.depth) {}
   std::unique_ptr<RequestDrafter> begin(std::span<const TokenId> prompt) override;
 
   const SuffixOptions& options() const { return options_; }

@@ -1,6 +1,7 @@
 #include "draft/text/suffix_tree.h"
 
 #include <algorithm>
+#include <functional>
 #include <utility>
 
 #include "core/check.h"
@@ -9,7 +10,6 @@ namespace forerun {
 
 SuffixTree::SuffixTree(int depth) : depth_(depth) {
   CHECK(depth > 0);
-  nodes_.emplace_back();
 }
 
 void SuffixTree::append(TokenId token) {
@@ -44,74 +44,61 @@ void SuffixTree::drop_oldest_text() {
 
 void SuffixTree::insert(int64_t begin, int64_t end) {
   int32_t node = kTop;
-  ++at(kTop).count;
+  ++nodes_[kTop].count;
   while (begin < end) {
     int32_t child = children_.find(node, token(begin));
     if (child == ChildMap::kNone) {
-      child = add_node({.begin = begin,
-                        .length = static_cast<int32_t>(end - begin),
-                        .count = 1,
-                        .ended = 1,
-                        .parent = node,
-                        .slot = static_cast<int32_t>(at(node).children.size())});
-      at(node).children.push_back(child);
+      child = nodes_.add({.begin = begin,
+                          .length = static_cast<int32_t>(end - begin),
+                          .count = 1,
+                          .ended = 1,
+                          .parent = node,
+                          .slot = static_cast<int32_t>(nodes_[node].children.size())});
+      nodes_[node].children.push_back(child);
       children_.set(node, token(begin), child);
       return;
     }
-    const int32_t common = common_length(child, begin, end);
-    if (common < at(child).length) child = split(child, common);
-    at(child).begin = begin;
-    count_up(child);
+    const auto label = piece(nodes_[child].begin, nodes_[child].length);
+    const auto differs = std::ranges::mismatch(label, piece(begin, end - begin)).in1;
+    const auto common = static_cast<int32_t>(differs - label.begin());
+    if (common < nodes_[child].length) child = split(child, common);
+    nodes_[child].begin = begin;
+    change_count(child, 1);
     begin += common;
     node = child;
   }
-  ++at(node).ended;
+  ++nodes_[node].ended;
 }
 
 void SuffixTree::remove(int64_t begin, int64_t end) {
   int32_t node = kTop;
-  --at(kTop).count;
+  --nodes_[kTop].count;
   while (begin < end) {
     const int32_t child = children_.find(node, token(begin));
     CHECK(child != ChildMap::kNone);
-    count_down(child);
-    begin += at(child).length;
-    if (at(child).count == 0) {
-      erase_leaf(child);
+    change_count(child, -1);
+    begin += nodes_[child].length;
+    if (nodes_[child].count == 0) {
+      auto& siblings = nodes_[node].children;
+      CHECK(nodes_[child].children.empty() && siblings.back() == child);
+      siblings.pop_back();
+      children_.erase(node, token(nodes_[child].begin));
+      nodes_.erase(child);
       merge_with_only_child(node);
       return;
     }
     node = child;
   }
-  --at(node).ended;
+  --nodes_[node].ended;
   merge_with_only_child(node);
-}
-
-int32_t SuffixTree::add_node(Node node) {
-  if (free_.empty()) {
-    nodes_.push_back(std::move(node));
-    return static_cast<int32_t>(nodes_.size()) - 1;
-  }
-  const int32_t index = free_.back();
-  free_.pop_back();
-  at(index) = std::move(node);
-  return index;
-}
-
-// How many tokens of the node's label are those of the string.
-int32_t SuffixTree::common_length(int32_t node, int64_t begin, int64_t end) const {
-  const auto first = tokens_.begin() + static_cast<ptrdiff_t>(begin - base_);
-  const auto label = tokens_.begin() + static_cast<ptrdiff_t>(at(node).begin - base_);
-  const int64_t length = std::min<int64_t>(at(node).length, end - begin);
-  return static_cast<int32_t>(std::mismatch(first, first + length, label).first - first);
 }
 
 // Makes a node of the first tokens of a node's label, above it.
 int32_t SuffixTree::split(int32_t node, int32_t length) {
-  const int32_t upper =
-      add_node({.begin = at(node).begin, .length = length, .count = at(node).count, .children = {node}});
+  const int32_t upper = nodes_.add(
+      {.begin = nodes_[node].begin, .length = length, .count = nodes_[node].count, .children = {node}});
   take_place_of(upper, node);
-  Node& lower = at(node);
+  Node& lower = nodes_[node];
   lower.begin += length;
   lower.length -= length;
   lower.parent = upper;
@@ -122,112 +109,79 @@ int32_t SuffixTree::split(int32_t node, int32_t length) {
 
 // A node that only its one child goes through is no branching: it becomes part of it.
 void SuffixTree::merge_with_only_child(int32_t node) {
-  if (node == kTop || at(node).ended > 0 || at(node).children.size() != 1) return;
-  const int32_t child = at(node).children.front();
-  children_.erase(node, token(at(child).begin));
-  at(child).begin -= at(node).length;
-  at(child).length += at(node).length;
+  if (node == kTop || nodes_[node].ended > 0 || nodes_[node].children.size() != 1) return;
+  const int32_t child = nodes_[node].children.front();
+  children_.erase(node, token(nodes_[child].begin));
+  nodes_[child].begin -= nodes_[node].length;
+  nodes_[child].length += nodes_[node].length;
   take_place_of(child, node);
-  at(node).children = {};
-  free_.push_back(node);
+  nodes_.erase(node);
 }
 
 // The label of `node` begins like that of `other`, whose place it takes.
 void SuffixTree::take_place_of(int32_t node, int32_t other) {
-  const int32_t parent = at(other).parent;
-  const int32_t slot = at(other).slot;
-  at(node).parent = parent;
-  at(node).slot = slot;
-  at(parent).children[static_cast<size_t>(slot)] = node;
-  children_.set(parent, token(at(node).begin), node);
+  const int32_t parent = nodes_[other].parent;
+  const int32_t slot = nodes_[other].slot;
+  nodes_[node].parent = parent;
+  nodes_[node].slot = slot;
+  nodes_[parent].children[static_cast<size_t>(slot)] = node;
+  children_.set(parent, token(nodes_[node].begin), node);
 }
 
-void SuffixTree::erase_leaf(int32_t node) {
-  const int32_t parent = at(node).parent;
-  CHECK(at(node).children.empty() && at(parent).children.back() == node);
-  children_.erase(parent, token(at(node).begin));
-  at(parent).children.pop_back();
-  free_.push_back(node);
-}
-
-// The first of the siblings that are as frequent moves ahead of them.
-void SuffixTree::count_up(int32_t node) {
-  const auto& siblings = at(at(node).parent).children;
-  const int32_t count = at(node).count;
-  const auto first = std::partition_point(siblings.begin(), siblings.end(),
-                                          [&](int32_t sibling) { return at(sibling).count > count; });
-  swap_siblings(*first, node);
-  ++at(node).count;
-}
-
-void SuffixTree::count_down(int32_t node) {
-  const auto& siblings = at(at(node).parent).children;
-  const int32_t count = at(node).count;
-  const auto behind = std::partition_point(siblings.begin(), siblings.end(),
-                                           [&](int32_t sibling) { return at(sibling).count >= count; });
-  swap_siblings(*(behind - 1), node);
-  --at(node).count;
-}
-
-void SuffixTree::swap_siblings(int32_t a, int32_t b) {
-  auto& siblings = at(at(a).parent).children;
-  std::swap(siblings[static_cast<size_t>(at(a).slot)], siblings[static_cast<size_t>(at(b).slot)]);
-  std::swap(at(a).slot, at(b).slot);
+// `change` is 1 or -1: the first or the last of the siblings that are as frequent makes place for the
+// node.
+void SuffixTree::change_count(int32_t node, int32_t change) {
+  auto& siblings = nodes_[nodes_[node].parent].children;
+  const auto count = [&](int32_t sibling) { return nodes_[sibling].count; };
+  const int32_t other =
+      change > 0 ? *std::ranges::lower_bound(siblings, count(node), std::greater{}, count)
+                 : *(std::ranges::upper_bound(siblings, count(node), std::greater{}, count) - 1);
+  std::swap(siblings[static_cast<size_t>(nodes_[other].slot)],
+            siblings[static_cast<size_t>(nodes_[node].slot)]);
+  std::swap(nodes_[other].slot, nodes_[node].slot);
+  nodes_[node].count += change;
 }
 
 void SuffixTree::find(std::span<const TokenId> string, Occurrences& found) const {
-  found.node = kTop;
+  found.node = nodes_[kTop].children.empty() ? ChildMap::kNone : kTop;
   found.used = 0;
-  for (size_t i = 0; i < string.size() && found.node != ChildMap::kNone; ++i) step(found, string[i]);
-  leave_dead_end(found);
+  for (const TokenId next : string) step(found, next);
   found.recent.clear();
   const auto length = static_cast<int64_t>(string.size());
   for (int64_t place = settled_; place + length < end_; ++place) {
-    if (std::equal(string.begin(), string.end(),
-                   tokens_.begin() + static_cast<ptrdiff_t>(place - base_))) {
-      found.recent.push_back(place + length);
-    }
+    if (std::ranges::equal(string, piece(place, length))) found.recent.push_back(place + length);
   }
 }
 
 void SuffixTree::extend(const Occurrences& string, TokenId next, Occurrences& longer) const {
   longer.node = string.node;
   longer.used = string.used;
-  if (longer.node != ChildMap::kNone) step(longer, next);
-  leave_dead_end(longer);
+  step(longer, next);
   longer.recent.clear();
   for (const int64_t place : string.recent) {
     if (token(place) == next && place + 1 < end_) longer.recent.push_back(place + 1);
   }
 }
 
-// One token further down the tree.
+// One token further down the tree. Nothing in it follows a string that ends where a leaf does.
 void SuffixTree::step(Occurrences& string, TokenId next) const {
-  if (string.used == at(string.node).length) {
+  if (string.node == ChildMap::kNone) return;
+  if (string.used == nodes_[string.node].length) {
     string.node = children_.find(string.node, next);
-    string.used = string.node == ChildMap::kNone ? 0 : 1;
-  } else if (token(at(string.node).begin + string.used) == next) {
-    ++string.used;
-  } else {
+    string.used = 0;
+  } else if (token(nodes_[string.node].begin + string.used) != next) {
     string.node = ChildMap::kNone;
   }
-}
-
-// Nothing in the tree follows a string that ends where a leaf does.
-void SuffixTree::leave_dead_end(Occurrences& string) const {
   if (string.node == ChildMap::kNone) return;
-  const Node& node = at(string.node);
-  if (string.used == node.length && node.children.empty()) string.node = ChildMap::kNone;
+  const Node& node = nodes_[string.node];
+  if (++string.used == node.length && node.children.empty()) string.node = ChildMap::kNone;
 }
 
 // Counts `next` with the one of the first `n` that has its token; otherwise it comes behind them all.
 void SuffixTree::count_in(std::vector<Continuation>& out, size_t n, const Continuation& next) {
-  const auto end = out.begin() + static_cast<ptrdiff_t>(n);
-  const auto same = std::find_if(out.begin(), end, [&](const auto& c) { return c.token == next.token; });
-  if (same == end) {
-    out.push_back(next);
-    return;
-  }
+  const auto first = std::span(out).first(n);
+  const auto same = std::ranges::find(first, next.token, &Continuation::token);
+  if (same == first.end()) return out.push_back(next);
   same->count += next.count;
   same->latest = std::max(same->latest, next.latest);
 }
@@ -241,7 +195,7 @@ int64_t SuffixTree::continuations(const Occurrences& string, double min_share,
   const size_t n_recent = out.size();  // what the tree has differs among itself
   auto total = static_cast<int64_t>(string.recent.size());
   if (string.node != ChildMap::kNone) {
-    const Node& node = at(string.node);
+    const Node& node = nodes_[string.node];
     total += node.count - (string.used < node.length ? 0 : node.ended);
     if (string.used < node.length) {
       const int64_t place = node.begin + string.used;
@@ -251,7 +205,7 @@ int64_t SuffixTree::continuations(const Occurrences& string, double min_share,
       const double least =
           min_share * static_cast<double>(total) - static_cast<double>(string.recent.size());
       for (const int32_t child : node.children) {
-        const Node& next = at(child);
+        const Node& next = nodes_[child];
         if (next.count < least) break;
         count_in(out, n_recent, {.token = token(next.begin), .count = next.count, .latest = next.begin});
       }
@@ -259,9 +213,7 @@ int64_t SuffixTree::continuations(const Occurrences& string, double min_share,
   }
   const double least = min_share * static_cast<double>(total);
   std::erase_if(out, [&](const Continuation& c) { return static_cast<double>(c.count) < least; });
-  std::sort(out.begin(), out.end(), [](const Continuation& a, const Continuation& b) {
-    return a.count != b.count ? a.count > b.count : a.latest > b.latest;
-  });
+  std::ranges::sort(out, std::greater{}, [](const auto& c) { return std::pair(c.count, c.latest); });
   return total;
 }
 

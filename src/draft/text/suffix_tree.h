@@ -23,6 +23,7 @@
 
 #include "core/ids.h"
 #include "retrieval/child_map.h"
+#include "retrieval/node_pool.h"
 
 namespace forerun {
 
@@ -40,7 +41,7 @@ class SuffixTree {
   int depth() const { return depth_; }
   int64_t n_texts() const { return static_cast<int64_t>(texts_.size()); }  // closed ones
   int64_t n_tokens() const { return end_ - oldest_; }
-  int64_t n_nodes() const { return static_cast<int64_t>(nodes_.size() - free_.size()); }
+  int64_t n_nodes() const { return static_cast<int64_t>(nodes_.size()); }
 
   // All occurrences of a string that have a token behind them.
   struct Occurrences {
@@ -77,29 +78,23 @@ class SuffixTree {
     std::vector<int32_t> children = {};  // most frequent first
   };
 
-  Node& at(int32_t node) { return nodes_[static_cast<size_t>(node)]; }
-  const Node& at(int32_t node) const { return nodes_[static_cast<size_t>(node)]; }
   TokenId token(int64_t place) const { return tokens_[static_cast<size_t>(place - base_)]; }
+  std::span<const TokenId> piece(int64_t place, int64_t length) const {
+    return std::span(tokens_).subspan(static_cast<size_t>(place - base_), static_cast<size_t>(length));
+  }
 
   void insert(int64_t begin, int64_t end);
   void remove(int64_t begin, int64_t end);
-  int32_t add_node(Node node);
-  int32_t common_length(int32_t node, int64_t begin, int64_t end) const;
   int32_t split(int32_t node, int32_t length);
   void merge_with_only_child(int32_t node);
-  void erase_leaf(int32_t node);
-  void count_up(int32_t node);
-  void count_down(int32_t node);
-  void swap_siblings(int32_t a, int32_t b);
+  void change_count(int32_t node, int32_t change);
   void take_place_of(int32_t node, int32_t other);
   void settle(int64_t begin);
   void step(Occurrences& string, TokenId next) const;
-  void leave_dead_end(Occurrences& string) const;
   static void count_in(std::vector<Continuation>& out, size_t n, const Continuation& next);
 
   int depth_;
-  std::vector<Node> nodes_;
-  std::vector<int32_t> free_;  // unused entries of nodes_
+  NodePool<Node> nodes_;
   ChildMap children_;
 
   // Places number the tokens of all texts from the beginning of time.

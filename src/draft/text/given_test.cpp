@@ -1,4 +1,4 @@
-#include "draft/text/prediction.h"
+#include "draft/text/given.h"
 
 #include <gtest/gtest.h>
 
@@ -26,14 +26,14 @@ std::string drafted(RequestDrafter& drafter, int n = 4) {
 }
 
 TEST(PredictionTest, GoesOnWhereTheAnswerStands) {
-  const auto drafter = make_prediction_drafter(tokens("the quick brown fox"));
+  const auto drafter = std::make_unique<PredictionDrafter>(tokens("the quick brown fox"));
   EXPECT_EQ(drafted(*drafter), "the ");
   drafter->append(tokens("the q"));
   EXPECT_EQ(drafted(*drafter, 6), "uick b");
 }
 
 TEST(PredictionTest, FindsItsPlaceAgain) {
-  const auto drafter = make_prediction_drafter(tokens("one two three four"));
+  const auto drafter = std::make_unique<PredictionDrafter>(tokens("one two three four"));
   drafter->append(tokens("one 2"));
   EXPECT_EQ(drafted(*drafter), "") << "nothing like it";
   drafter->append(tokens("2 th"));
@@ -45,7 +45,7 @@ TEST(PredictionTest, FindsItsPlaceAgain) {
 }
 
 TEST(PredictionTest, PrefersWhatComesLater) {
-  const auto drafter = make_prediction_drafter(tokens("ab1 ab2 ab3"));
+  const auto drafter = std::make_unique<PredictionDrafter>(tokens("ab1 ab2 ab3"));
   drafter->append(tokens("ab1 ab2"));
   drafter->append(tokens("xab"));
   EXPECT_EQ(drafted(*drafter, 1), "3");
