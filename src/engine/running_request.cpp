@@ -105,11 +105,16 @@ bool RunningRequest::best_logits_do() const {
   return sampler_.draws_from_best(state_) && !reports_all;
 }
 
+std::optional<StopReason> RunningRequest::reason_to_end(TokenId token) const {
+  if (stop_.is_stop(token)) return StopReason::kStop;
+  if (vocabulary_.is_end_of_generation(token) && !options_.ignore_eos) return StopReason::kEndOfText;
+  return std::nullopt;
+}
+
 std::optional<StopReason> RunningRequest::take(TokenId token, const LogitsView& logits,
                                                std::optional<DraftSource> origin,
                                                LogprobScratch& scratch) {
-  if (stop_.is_stop(token)) return StopReason::kStop;
-  if (vocabulary_.is_end_of_generation(token) && !options_.ignore_eos) return StopReason::kEndOfText;
+  if (const auto reason = reason_to_end(token)) return reason;
   if (const auto n_top = options_.sampling.n_logprobs) {
     result_.logprobs.push_back(
         options_.sampling.logprobs_of_draws

@@ -45,6 +45,7 @@ class RunningRequest final : public RequestView {
   std::span<const TokenId> text() const override { return text_; }
   size_t n_prompt() const override { return n_prompt_; }
   int n_left() const override;  // INT_MAX without a limit
+  bool ends_answer(TokenId token) const override { return reason_to_end(token).has_value(); }
   SequenceId sequence() const override { return run_.sequence; }
   std::span<const TokenId> known_answer() const override;  // where a benchmark knows it
   std::span<const TokenId> prediction() const override { return prediction_; }
@@ -93,6 +94,9 @@ class RunningRequest final : public RequestView {
   // if it does; a token that ends the text is not part of it.
   std::optional<StopReason> take(TokenId token, const LogitsView& logits,
                                  std::optional<DraftSource> origin, LogprobScratch& scratch);
+
+  // Why the answer would end where the model says this token; nullopt: it would not.
+  std::optional<StopReason> reason_to_end(TokenId token) const;
 
   // Whether the best logits of a row mostly say all that is asked of it.
   bool best_logits_do() const;

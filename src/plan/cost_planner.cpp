@@ -132,6 +132,13 @@ int CostPlanner::list_candidates(std::span<const PlanJob> jobs) {
     const bool is_chain = jobs[i].limits.is_chain;
     const auto path = is_chain ? tree.likeliest_path(request.chances) : std::vector<bool>{};
     for (int32_t node = 0; node < tree.size(); ++node) {
+      // What ends the answer is found out without a row of its own, and nothing follows it.
+      const int32_t parent = tree[node].parent;
+      const bool is_behind_end = parent != kRoot && request.chances[static_cast<size_t>(parent)] == 0;
+      if (is_behind_end || request.request().ends_answer(tree[node].token)) {
+        request.chances[static_cast<size_t>(node)] = 0;
+        continue;
+      }
       if (is_chain && !path[static_cast<size_t>(node)]) continue;
       candidates_.push_back(
           {.chance = request.chances[static_cast<size_t>(node)], .job = i, .node = node});

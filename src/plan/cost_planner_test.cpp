@@ -94,6 +94,13 @@ TEST_F(CostPlannerTest, VerifiesWhatIsFree) {
   EXPECT_EQ(verified_after(*request, 60, /*right=*/true), 7) << "eight rows with the text's own";
 }
 
+TEST_F(CostPlannerTest, VerifiesNothingFromTheAnswersEndOn) {
+  Script script{.chains = {counting(5)}};
+  text_.set_end(TokenId{4});
+  const auto request = planner(cheap_until_8(), {&script}).begin(text_);
+  EXPECT_EQ(verified_after(*request, 60, /*right=*/true), 3) << "that a pass tells without a row for it";
+}
+
 TEST_F(CostPlannerTest, VerifiesNothingThatDoesNotPayAndComesBack) {
   Script script{.chains = {counting(20)}};
   auto request = planner(never_free(), {&script}).begin(text_);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -16,6 +17,7 @@ class ShortText final : public RequestView {
  public:
   std::span<const TokenId> text() const override { return text_; }
   size_t n_prompt() const override { return text_.size(); }
+  bool ends_answer(TokenId token) const override { return token == end_; }
   SequenceId sequence() const override { return SequenceId{0}; }
   const Sampler& sampler() const override { return sampler_; }
   const SamplerState& state() const override { return state_; }
@@ -23,11 +25,13 @@ class ShortText final : public RequestView {
   void constrain(std::shared_ptr<const Constraint> constraint) {
     state_.constrain(std::move(constraint));
   }
+  void set_end(TokenId token) { end_ = token; }
 
  private:
   std::vector<TokenId> text_ = ids({1, 2, 3});
   Sampler sampler_{{}, 100};
   SamplerState state_ = sampler_.state_after(text_);
+  std::optional<TokenId> end_;  // what ends the answer
 };
 
 // What time it is to planners that are told so; drafters let it pass.

@@ -27,6 +27,8 @@ class RequestView {
   double n_expected(double usual) const {
     return std::min<double>(n_left(), std::max(usual, n_answer()));
   }
+  // Whether the answer is over where the model says this token, which is no part of it.
+  virtual bool ends_answer(TokenId /*token*/) const { return false; }
   virtual SequenceId sequence() const = 0;
   // All of the answer, where the caller knew it beforehand (BenchmarkRecord::known_answer); else empty.
   virtual std::span<const TokenId> known_answer() const { return {}; }

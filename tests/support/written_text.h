@@ -2,6 +2,7 @@
 #pragma once
 
 #include <limits>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -31,6 +32,8 @@ class WrittenText final : public RequestView {
   size_t n_prompt() const override { return n_prompt_; }
   int n_left() const override { return n_left_; }
   void set_n_left(int n_left) { n_left_ = n_left; }
+  bool ends_answer(TokenId token) const override { return token == end_; }
+  void set_end(TokenId token) { end_ = token; }
   SequenceId sequence() const override { return sequence_; }
   const Sampler& sampler() const override { return sampler_; }
   const SamplerState& state() const override { return state_; }
@@ -53,6 +56,7 @@ class WrittenText final : public RequestView {
   std::vector<TokenId> text_;
   size_t n_prompt_;
   int n_left_ = std::numeric_limits<int>::max();
+  std::optional<TokenId> end_;  // what ends the answer
 };
 
 }  // namespace forerun::test

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "draft/model/draft_model_fixture.h"
 
 namespace forerun {
@@ -32,6 +34,16 @@ TEST_F(DraftModelTest, WithoutASlotThereIsNoPlan) {
   const auto third = drafter_.begin(text);
   EXPECT_EQ(draft(*second).size(), 6u);
   EXPECT_FALSE(third->plan());
+}
+
+TEST_F(DraftModelTest, ChainsEndBehindWhatEndsTheAnswer) {
+  WrittenText text = text_behind(3);
+  const auto request = drafter_.begin(text);
+  std::vector<TokenId> tokens = draft(*request);
+  ASSERT_EQ(tokens.size(), 6u);
+  text.set_end(tokens[2]);
+  tokens.erase(std::ranges::find(tokens, tokens[2]) + 1, tokens.end());
+  EXPECT_EQ(draft(*request), tokens);
 }
 
 TEST_F(DraftModelTest, WhatIsUnreadTakesTime) {

@@ -261,8 +261,8 @@ class ChainGrower {
                        ? job.rule->goes_on(token)
                        : token.probability >= job.plan.threshold.value_or(options_.threshold);
     if (StoppingRule* own = chain.drafter().stopping_) goes_on = own->goes_on(token);
-    return !goes_on || token.depth >= chain.drafter().max_tokens_ ||
-           chain.tree().size() >= job.limits.max_nodes;
+    return !goes_on || chain.drafter().request().ends_answer(token.token) ||
+           token.depth >= chain.drafter().max_tokens_ || chain.tree().size() >= job.limits.max_nodes;
   }
 
   void add_siblings(Chain& chain, const TokenDraw& draw) {

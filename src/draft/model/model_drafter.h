@@ -4,11 +4,11 @@
 // A ModelDrafter belongs to the engine. It makes a RequestModelDrafter for each request, and grows
 // chains of tokens for all requests of a pass together.
 //
-// A chain ends behind the token at which a stopping rule says so: the drafter's own
-// (stopping/stopping_rule.h), that of whoever asked for the draft, or, where there is neither, behind
-// the first token whose probability (of the model's own distribution, before temperature) is below
-// a threshold. With `siblings` each of its tokens has the next likeliest beside it, the more the
-// less sure it is: SWIFT's tree.
+// A chain ends behind a token that ends the answer, and behind the one at which a stopping rule says so:
+// the drafter's own (stopping/stopping_rule.h), that of whoever asked for the draft, or, where there is
+// neither, behind the first token whose probability (of the model's own distribution, before
+// temperature) is below a threshold. With `siblings` each of its tokens has the next likeliest beside
+// it, the more the less sure it is: SWIFT's tree.
 //
 // Tokens are drawn with the target's own noise (sampling/sampler.h), so that a draft whose
 // distribution is like the target's mostly draws the target's token. Where the verifier
