@@ -101,18 +101,18 @@ void DomainFile::save(const std::filesystem::path& path) const {
 DomainFile DomainFile::load(const std::filesystem::path& path, const Model* model) {
   DomainFile file;
   load_json(kDomainFile, path, [&](const Json& json) {
-    const auto vector = parse_prompt_vector(json.at("vector").get<std::string>());
-    expect(vector.has_value());
+    const auto of_prompts = parse_prompt_vector(json.at("vector").get<std::string>());
+    expect(of_prompts.has_value());
     file = {.model = parse_fingerprint(json.at("model")),
             .n_layers = json.at("n_layers").get<int>(),
             .n_embd = json.at("n_embd").get<int>(),
-            .vector = *vector,
+            .vector = *of_prompts,
             .least_cosine = json.at("least_cosine").get<double>()};
-    const Json& domains = json.at("domains");
+    const Json& list = json.at("domains");
     expect(file.n_embd > 0 && file.least_cosine >= -1 && file.least_cosine <= 1);
-    expect(domains.is_array() && !domains.empty());
+    expect(list.is_array() && !list.empty());
     std::set<std::string> names;
-    for (const Json& entry : domains) {
+    for (const Json& entry : list) {
       Domain& domain = file.domains.emplace_back();
       domain = {.name = entry.at("name").get<std::string>(),
                 .layers = parse_skipped(entry.at("skipped"), file.n_layers),

@@ -85,8 +85,10 @@ class Solver {
       const bool runs = branch.layers.runs(BlockId{block});
       return std::tuple(branch.skipped_weight, -branch.cosine, runs == options_.whole_layers);
     });
-    const auto worse = std::ranges::unique(next, {}, &Branch::skipped_weight);
-    next.erase(worse.begin(), worse.end());
+    const auto weighs_the_same = [](const Branch& one, const Branch& other) {
+      return one.skipped_weight == other.skipped_weight;
+    };
+    next.erase(std::unique(next.begin(), next.end(), weighs_the_same), next.end());
     live_ = std::move(next);
     thin_out();
   }

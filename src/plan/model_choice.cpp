@@ -27,7 +27,7 @@ constexpr double kSharedStake = 0.02;
 constexpr double kKnownTokens = 16;
 // How often a draft model is to bring back what reading the text for it takes: the answer may end before
 // it did, and drafts of long prompts bring less than they promise.
-constexpr double kReadMargin = 2;
+constexpr double kReadMargin = 1.5;
 // A trial that was held up counts for at most so many times what it was expected to take.
 constexpr double kMostSurprise = 8;
 // As many steps without a gain are thought to lie before an answer: what drafts would bring at one step
@@ -170,8 +170,8 @@ void ModelChoice::draft_with(size_t model, std::span<const ModelDraftJob> jobs,
 }
 
 std::optional<ModelChoice::Offer> ModelChoice::best_offer(RequestPlan& request, const PassWorth& worth) {
-  std::optional<Offer> best;
-  std::vector<Offer> refused;
+  std::vector<Offer> offers;
+  double best_at_once = 0;  // what is gained without reading first
   request.promises.resize(request.models.size());
   for (size_t model = 0; model < request.models.size(); ++model) {
     auto plan = request.models[model]->plan();
@@ -183,8 +183,14 @@ std::optional<ModelChoice::Offer> ModelChoice::best_offer(RequestPlan& request, 
       continue;
     }
     offer.gain = gain_of(offer, request, worth, worth.n_requests);
-    request.promises[model].gain += std::max(0.0, offer.gain);
-    ++request.promises[model].n_steps;
+    if (request.models[model]->seconds_to_read() <= 0) best_at_once = std::max(best_at_once, offer.gain);
+    offers.push_back(std::move(offer));
+  }
+  std::optional<Offer> best;
+  std::vector<Offer> refused;
+  for (Offer& offer : offers) {
+    request.promises[offer.model].gain += std::max(0.0, offer.gain - best_at_once);
+    ++request.promises[offer.model].n_steps;
     if (offer.gain > 0 && may_read(offer, request, worth)) {
       // Of models that both seem to pay the one that is not known yet shows what it is worth.
       const auto precedence = [this](const Offer& of) {

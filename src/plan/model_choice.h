@@ -7,8 +7,9 @@
 // would.
 //
 // A model with a cache of its own must read the text before it can draft. That is worth it where what
-// is left of the answer pays it back; and only a small part of the time is staked on a model of which
-// nothing is known. What a trial takes beyond its stake is saved up again before the next.
+// is left of the answer pays it back, beside what models bring that draft at once; and only a small part
+// of the time is staked on a model of which nothing is known. What a trial takes beyond its stake is
+// saved up again before the next.
 //
 // Not thread-safe.
 #pragma once

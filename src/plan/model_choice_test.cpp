@@ -107,14 +107,16 @@ TEST_F(ModelChoiceTest, ItIsReadForOneThatHasShownItself) {
   const auto planning = planner();
   show(*planning, true);
   const WrittenText text = text_behind(100);
-  EXPECT_GT(plan(*planning, *planning->begin(text)).size(), 1);
+  const auto request = planning->begin(text);
+  for (int i = 0; i < 5; ++i) plan(*planning, *request);
+  EXPECT_GT(plan(*planning, *request).size(), 1);
 }
 
 TEST_F(ModelChoiceTest, WhatItPromisesForOneStepIsNotBelievedAtOnce) {
   const auto planning = planner();
   show(*planning, true);
   WrittenText text = text_behind(100);
-  text.set_n_left(60);
+  text.set_n_left(100);
   const auto request = planning->begin(text);
   EXPECT_TRUE(plan(*planning, *request).empty());
   for (int i = 0; i < 20; ++i) plan(*planning, *request);
@@ -130,6 +132,24 @@ TEST_F(ModelChoiceTest, ItIsNotReadForTheLastFewTokens) {
   for (int i = 0; i < 20; ++i) EXPECT_TRUE(plan(*planning, *request).empty());
   text.set_n_left(1000);
   EXPECT_FALSE(plan(*planning, *request).empty());
+}
+
+TEST_F(ModelChoiceTest, ItIsNotReadForWhatAnotherModelDraftsAtOnce) {
+  DrafterSet drafters;
+  const ChainOptions chain{.tokens = 12, .threshold = 0};
+  drafters.models.push_back(std::make_unique<DraftModelDrafter>(chain, draft_));
+  LayerSet one = LayerSet::none(model_->config().n_layers);  // nearly as cheap as that model
+  one.set(BlockId{0}, true);
+  drafters.models.push_back(std::make_unique<LayerSkippingDrafter>(chain, *executor_, costs_,
+                                                                   std::make_unique<FixedLayers>(one)));
+  CostPlanner planning(std::move(drafters), costs_);
+  show(planning, true, 60);
+  WrittenText text = text_behind(100);
+  text.set_n_left(100);
+  const auto request = planning.begin(text);
+  const auto n_passes = draft_->executor->n_passes();
+  for (int i = 0; i < 30; ++i) EXPECT_FALSE(plan(planning, *request).empty());
+  EXPECT_EQ(draft_->executor->n_passes(), n_passes);
 }
 
 // That one model pays does not keep another from showing that it pays more, or less.

@@ -87,7 +87,8 @@ class RequestPlan {
   DraftTree hint;
   std::vector<double> hint_chances;
   bool is_planned = false;  // a pass that was planned for gives the next tokens
-  // What drafts of each model would have brought so far, in tokens.
+  // What drafts of each model would have brought so far, in tokens, beside those of models that need not
+  // read the text first.
   struct Promise {
     double gain = 0;
     int n_steps = 0;
