@@ -26,8 +26,8 @@ constexpr double kStake = 0.05;
 constexpr double kSharedStake = 0.02;
 constexpr double kKnownTokens = 16;
 // How often a draft model is to bring back what reading the text for it takes: the answer may end before
-// it did, and drafts of long prompts bring less than they promise.
-constexpr double kReadMargin = 1.5;
+// it did, and behind long prompts drafts bring less than elsewhere, where their chances were learnt.
+constexpr double kReadMargin = 3;
 // A trial that was held up counts for at most so many times what it was expected to take.
 constexpr double kMostSurprise = 8;
 // As many steps without a gain are thought to lie before an answer: what drafts would bring at one step

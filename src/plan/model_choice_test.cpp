@@ -42,8 +42,9 @@ class ModelChoiceTest : public test::DraftModelFixture {
     return tokens;
   }
   // A short text, and what is drafted behind it taken for right, or for wrong.
-  void show(CostPlanner& planner, bool right, int n = 20) {
-    const auto request = planner.begin(short_text_);
+  void show(CostPlanner& planner, bool right, int n = 20) { show(planner, right, n, short_text_); }
+  static void show(CostPlanner& planner, bool right, int n, const WrittenText& text) {
+    const auto request = planner.begin(text);
     for (int i = 0; i < n; ++i) {
       plan(planner, *request);
       std::vector<TokenId> tokens = spine_of(*request);
@@ -106,7 +107,7 @@ TEST_F(ModelChoiceTest, ALongTextIsNotReadForAModelThatNothingIsKnownOf) {
 TEST_F(ModelChoiceTest, ItIsReadForOneThatHasShownItself) {
   const auto planning = planner();
   show(*planning, true);
-  const WrittenText text = text_behind(100);
+  const WrittenText text = text_behind(40);
   const auto request = planning->begin(text);
   for (int i = 0; i < 5; ++i) plan(*planning, *request);
   EXPECT_GT(plan(*planning, *request).size(), 1);
@@ -115,7 +116,7 @@ TEST_F(ModelChoiceTest, ItIsReadForOneThatHasShownItself) {
 TEST_F(ModelChoiceTest, WhatItPromisesForOneStepIsNotBelievedAtOnce) {
   const auto planning = planner();
   show(*planning, true);
-  WrittenText text = text_behind(100);
+  WrittenText text = text_behind(40);
   text.set_n_left(100);
   const auto request = planning->begin(text);
   EXPECT_TRUE(plan(*planning, *request).empty());
@@ -126,7 +127,7 @@ TEST_F(ModelChoiceTest, WhatItPromisesForOneStepIsNotBelievedAtOnce) {
 TEST_F(ModelChoiceTest, ItIsNotReadForTheLastFewTokens) {
   const auto planning = planner();
   show(*planning, true);
-  WrittenText text = text_behind(100);
+  WrittenText text = text_behind(40);
   text.set_n_left(10);
   const auto request = planning->begin(text);
   for (int i = 0; i < 20; ++i) EXPECT_TRUE(plan(*planning, *request).empty());
@@ -138,13 +139,17 @@ TEST_F(ModelChoiceTest, ItIsNotReadForWhatAnotherModelDraftsAtOnce) {
   DrafterSet drafters;
   const ChainOptions chain{.tokens = 12, .threshold = 0};
   drafters.models.push_back(std::make_unique<DraftModelDrafter>(chain, draft_));
-  LayerSet one = LayerSet::none(model_->config().n_layers);  // nearly as cheap as that model
-  one.set(BlockId{0}, true);
-  drafters.models.push_back(std::make_unique<LayerSkippingDrafter>(chain, *executor_, costs_,
-                                                                   std::make_unique<FixedLayers>(one)));
-  CostPlanner planning(std::move(drafters), costs_);
-  show(planning, true, 60);
-  WrittenText text = text_behind(100);
+  // Nearly as cheap as that model, and as often right.
+  Calibration calibration = test::planted_costs();
+  calibration.blocks = {.attention = 0.05, .mlp = 0.05, .rest = 2.2};
+  PassCosts costs(calibration, PassCosts::Known::kGiven);
+  drafters.models.push_back(std::make_unique<LayerSkippingDrafter>(
+      chain, *executor_, costs, std::make_unique<FixedLayers>(test::without_planted())));
+  CostPlanner planning(std::move(drafters), costs);
+  show(planning, true);
+  WrittenText text = text_behind(36);
+  text.set_n_left(10);  // nobody reads for so few
+  show(planning, true, 60, text);
   text.set_n_left(100);
   const auto request = planning.begin(text);
   const auto n_passes = draft_->executor->n_passes();
