@@ -6,15 +6,19 @@
 namespace forerun {
 namespace {
 
-// How fast passes change what is known, at first and later.
-constexpr double kFirstWeight = 4;  // passes that a measurement is worth
-constexpr double kSlowestRate = 0.05;
+// Passes that a measurement is worth.
+constexpr double kFirstWeight = 4;
+// Every pass tells how fast the machine is just now: others use it, too. How numbers of rows compare
+// with each other hardly changes, and what drafts cost is a small difference of these: it is learnt from
+// many passes.
+constexpr double kSlowestSpeedRate = 0.2;
+constexpr double kLeastAttentionFactor = 0.05;
 // One pass that was held up says little: it counts for at most so many times what was expected.
-constexpr double kMostSurprise = 3;
+constexpr double kMostSurprise = 1.5;
 // What was seen fades with every further pass, so that a number of rows that once looked dear is
 // tried again.
 constexpr double kKept = 0.998;
-constexpr double kMostSeen = 32;
+constexpr double kMostSeen = 50;
 // Passes that another number of rows counts for at most.
 constexpr double kMostOfOthers = 2;
 // Shorter prompts say nothing of what rows take.
@@ -29,6 +33,7 @@ constexpr double kOptimism = 0.1;
 constexpr double kReadingRate = 0.25;
 constexpr double kMostReadingFactor = 100;
 constexpr double kLayersRate = 0.05;
+constexpr double kMostSurpriseOfLayers = 3;
 constexpr double kMostLayersFactor = 4;
 
 size_t nearest_point(const CostCurve& curve, int n_rows) {
@@ -58,7 +63,8 @@ double PassCosts::pass_with(const LayerSet& layers, int n_context, int n_request
   return one * pass(1, n_context, n_requests) / pass(1, n_context);
 }
 
-// The error is the rows' and attention's, by their shares of what was expected.
+// The error is the rows' and attention's, by their shares of what was expected. Of the rows', what is
+// not the machine's is their number's.
 void PassCosts::observe(const SeenPass& seen) {
   if (known_ == Known::kGiven) return;
   const int n_each = std::max(1, seen.n_rows / seen.n_requests);
@@ -68,25 +74,23 @@ void PassCosts::observe(const SeenPass& seen) {
   const size_t at = nearest_point(first_.curve, n_computed_(seen.n_rows));
   Correction& correction = corrections_[at];
   seen_largest_ = seen_largest_ || at + 1 == corrections_.size();
-  const bool is_first = n_seen_++ == 0;
-  const double error =
-      (is_first ? seen.seconds
-                : std::clamp(seen.seconds, expected / kMostSurprise, expected * kMostSurprise)) -
-      expected;
-  const double share = of_rows * of_rows / (of_rows * of_rows + of_attention * of_attention);
+  const bool is_first_of_guess = n_seen_++ == 0 && is_guess();
+  const double ratio = seen.seconds / expected;
+  const double surprise =
+      std::log(is_first_of_guess ? ratio : std::clamp(ratio, 1 / kMostSurprise, kMostSurprise));
+  const double share = expected / (of_rows * of_rows + of_attention * of_attention);
+  const double error = surprise * share * of_rows;
+  const double weight = is_guess() ? 0 : kFirstWeight;
+  const double speed_rate = std::max(kSlowestSpeedRate, 1 / (weight + static_cast<double>(n_seen_)));
+  machine_factor_ *= std::exp(speed_rate * error);
   for (Correction& other : corrections_) other.n_seen *= kKept;
   // What is known by now of this number of rows, from those near it, is where it begins.
-  const double known = smoothed(at);
+  if (correction.n_seen == 0) correction.factor = smoothed(at);
   correction.n_seen = std::min(correction.n_seen + 1, kMostSeen);
-  const double weight = is_guess() ? 1 : kFirstWeight;
-  const double rate =
-      is_first && is_guess() ? 1 : std::max(kSlowestRate, 1 / (weight + correction.n_seen));
-  if (correction.n_seen <= 1) correction.factor = known;
-  correction.factor *= std::max(1e-6, 1 + rate * error * share / of_rows);
-  if (of_attention > 0) {
-    const double factor = attention_factor_ * (1 + rate * error * (1 - share) / of_attention);
-    attention_factor_ = std::max(0.05, factor);
-  }
+  const double rate = 1 / (1 + weight + correction.n_seen);
+  correction.factor *= std::exp(rate * (1 - speed_rate) * error);
+  attention_factor_ = std::max(kLeastAttentionFactor,
+                               attention_factor_ * std::exp(rate * surprise * share * of_attention));
   correct();
 }
 
@@ -107,8 +111,8 @@ void PassCosts::follow_prompt() {
   const int n_most = first_.curve.points().back().n_rows;
   Correction& last = corrections_.back();
   last.n_seen = 0;
-  const double one = first_.curve.rows(1) * smoothed(0);
-  last = {.factor = (one + n_most * prompt_row_seconds_) / first_.curve.rows(n_most),
+  const double one = machine_factor_ * first_.curve.rows(1) * smoothed(0);
+  last = {.factor = (one + n_most * prompt_row_seconds_) / (machine_factor_ * first_.curve.rows(n_most)),
           .n_seen = kOfPrompt};
 }
 
@@ -118,11 +122,14 @@ double PassCosts::least_of_row() const {
   const auto& [prompt_rows, prompt_seconds] = fastest_prompt_;
   if (known_ != Known::kGuessedRowByRow || prompt_rows == 0 || corrections_[0].n_seen <= 0) return 0;
   const auto& points = first_.curve.points();
-  const double one = points[0].seconds * corrections_[0].factor;
+  const auto seconds = [&](size_t i) {
+    return machine_factor_ * points[i].seconds * corrections_[i].factor;
+  };
+  const double one = seconds(0);
   double least = (prompt_seconds - one) / (prompt_rows - 1);
   for (size_t i = 1; i < points.size(); ++i) {
     if (corrections_[i].n_seen < kSeen) continue;
-    least = std::min(least, (points[i].seconds * corrections_[i].factor - one) / (points[i].n_rows - 1));
+    least = std::min(least, (seconds(i) - one) / (points[i].n_rows - 1));
   }
   return std::max(least, 0.0);
 }
@@ -141,8 +148,8 @@ void PassCosts::observe_reading(int n_tokens, int n_context, double seconds) {
 
 void PassCosts::observe_layers(const LayerSet& layers, int n_context, double seconds) {
   if (known_ == Known::kGiven) return;
-  const double factor =
-      std::clamp(seconds / pass_with(layers, n_context), 1 / kMostSurprise, kMostSurprise);
+  const double factor = std::clamp(seconds / pass_with(layers, n_context), 1 / kMostSurpriseOfLayers,
+                                   kMostSurpriseOfLayers);
   layers_factor_ = std::clamp(layers_factor_ * std::pow(factor, kLayersRate), 1 / kMostLayersFactor,
                               kMostLayersFactor);
   correct();
@@ -172,7 +179,7 @@ void PassCosts::correct() {
   const double of_row = least_of_row();
   for (size_t i = 0; i < points.size(); ++i) {
     auto& [n_rows, seconds, seconds_per_token] = points[i];
-    seconds *= smoothed(i);
+    seconds *= machine_factor_ * smoothed(i);
     seconds_per_token *= attention_factor_;
     if (i == 0) continue;
     const double n_seen = corrections_[i].n_seen;
@@ -183,7 +190,7 @@ void PassCosts::correct() {
     seconds = std::max(seconds, points[i - 1].seconds);
   }
   learnt_ = {.curve = CostCurve(std::move(points)),
-             .blocks = first_.blocks.scaled(smoothed(0) * layers_factor_)};
+             .blocks = first_.blocks.scaled(machine_factor_ * smoothed(0) * layers_factor_)};
 }
 
 }  // namespace forerun

@@ -80,7 +80,7 @@ class PassCosts {
   const Calibration& learnt() const { return learnt_; }
 
  private:
-  // How passes compare with what was known of this number of rows.
+  // How passes compare with what was known of this number of rows, on a machine that is as fast as now.
   struct Correction {
     double factor = 1;
     double n_seen = 0;  // fading
@@ -95,6 +95,7 @@ class PassCosts {
   Calibration first_;
   Known known_;
   std::function<int(int)> n_computed_;
+  double machine_factor_ = 1;
   std::vector<Correction> corrections_;  // per point of the curve
   double attention_factor_ = 1;
   double layers_factor_ = 1;
