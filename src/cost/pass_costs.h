@@ -1,8 +1,8 @@
 // What passes of a model cost here: the one cost model, which the passes themselves keep right.
 //
 // It begins with what is known beforehand: a measurement, what was learnt in earlier runs, or a guess
-// (guessed_costs.h). Every pass that is computed then corrects it: what was seen of some number of rows
-// says most about that number, and something about those near it.
+// (guessed_costs.h). Every pass that is computed then corrects it: how fast the machine is just now, for
+// all numbers of rows; and what this number takes beside others, which says something of those near it.
 //
 // Not thread-safe.
 #pragma once

@@ -76,6 +76,25 @@ TEST(PassCosts, NeighboursDoNotBlurWhatIsSeenOften) {
   EXPECT_NEAR(costs.rows(24), 1.6, 0.03);
 }
 
+// Where something else runs beside it, passes take longer, and rows no other part of them.
+TEST(PassCosts, RowsThatAreNotSeenFollowTheMachine) {
+  for (const auto known : {PassCosts::Known::kGuessed, PassCosts::Known::kMeasured}) {
+    PassCosts costs(first_costs(), known);
+    double machine = 0.5;
+    const auto observe = [&](int n_rows) {
+      const double seconds = machine * (1 + 0.1 * (n_rows - 1));
+      costs.observe({.n_rows = n_rows, .n_requests = 1, .n_context = 0, .seconds = seconds});
+    };
+    for (int i = 0; i < 200; ++i) observe(i % 3 == 0 ? 4 : 1);
+    for (const double other : {0.8, 0.5, 1.0}) {
+      machine = other;
+      for (int i = 0; i < 30; ++i) observe(1);
+      EXPECT_NEAR(costs.rows(1), machine, 0.02 * machine);
+      EXPECT_NEAR(costs.rows(4), machine * 1.3, 0.06 * machine);
+    }
+  }
+}
+
 TEST(PassCosts, OnePassOfAGuessTellsHowFastTheMachineIs) {
   PassCosts costs(first_costs(), PassCosts::Known::kGuessed);
   costs.observe({.n_rows = 1, .n_requests = 1, .n_context = 0, .seconds = 0.01});
