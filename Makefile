@@ -56,9 +56,11 @@ test: setup
 	@scripts/setup.sh packages test
 	@scripts/check_format.sh
 	@$(models) fetch smollm2 gemma3-270m & fetched=$$!; \
-	  scripts/build.sh $(preset) $(if $(filter release,$(preset)),optimised_tests,all) || { kill $$fetched; exit 1; }; \
+	  scripts/build.sh $(preset) forerun_requantize || { kill $$fetched; exit 1; }; \
 	  wait $$fetched
-	@$(models) make --all
+	@$(models) make --all & made=$$!; \
+	  scripts/build.sh $(preset) $(if $(filter release,$(preset)),optimised_tests,all) || { kill $$made; exit 1; }; \
+	  wait $$made
 	@scripts/test.sh $(folder)
 
 test-emulated: setup

@@ -39,10 +39,10 @@ if(FORERUN_SANITIZE)
 endif()
 
 # forerun_precompiled(<target> <kind> [<header>...]): headers that nearly every file includes are compiled once
-# for all targets of a kind, which have the same options. That is a third of what a build with sanitizers takes;
-# GCC gains little, and warns of what the headers do.
+# for all targets of a kind, which have the same options. That is a third of what clang takes; GCC gains
+# little, and warns of what the headers do.
 function(forerun_precompiled target kind)
-  if(NOT FORERUN_SANITIZE OR NOT CMAKE_CXX_COMPILER_ID MATCHES "Clang" OR NOT CMAKE_UNITY_BUILD)
+  if(NOT CMAKE_CXX_COMPILER_ID MATCHES "Clang" OR NOT CMAKE_UNITY_BUILD)
     return()
   endif()
   get_property(first GLOBAL PROPERTY forerun_precompiled_${kind})

@@ -114,7 +114,7 @@ std::map<std::vector<TokenId>, int> pairs(Engine& engine, SpeculationId speculat
 // chance.) With a real model and its draft model, whose distributions overlap without being the same.
 TEST(DraftModel, ThePapersRulesKeepTheDistribution) {
   constexpr int kDraws = 500;
-  Engine engine(engine_options("smollm2", {.n_threads = 2, .n_parallel = 32, .n_context = 64}));
+  Engine engine(engine_options("smollm2", {.n_parallel = 32, .n_context = 64}));
   const auto plain = pairs(engine, SpeculationId{0}, 1, kDraws);
   for (const char* accept : {"target", "leviathan", "rejection"}) {
     SpeculationOptions options = drafting(model_file("smollm2-draft"), accept);

@@ -29,8 +29,8 @@ constexpr Distance kRealBound{.worst = 0.1, .mean = 0.01};
 constexpr const char* kText =
     "The history of the Roman Empire is long. It began with the founding of the city and ended, many "
     "say, when the last emperor of the West was deposed in 476.";
-constexpr size_t kPrompt = 40;
-constexpr size_t kSteps = 12;
+constexpr size_t kTokensBefore = 40;
+constexpr size_t kTokensRead = 12;
 
 void expect_tiny_close(const std::string& name, size_t n_prompt, size_t n_steps, int n_context = 1024) {
   const auto model = load_model(model_file(name));
@@ -55,7 +55,7 @@ TEST(Logits, EveryTinyModelEqualsLibllama) {
     ASSERT_NO_THROW(model_file(required)) << "run 'make models'";
   }
   for (const std::string& name : names) {
-    expect_tiny_close(name, kPrompt, kSteps);
+    expect_tiny_close(name, kTokensBefore, kTokensRead);
   }
 }
 

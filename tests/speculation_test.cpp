@@ -172,7 +172,7 @@ TEST(Speculation, EveryChoiceOfLayersGivesTheSameText) {
   const std::span<const std::string> prompt(&kPrompts[1], 1);
   constexpr int kTokens = 64;
   const NeededOptions needed(model, "smollm2");
-  Engine engine(engine_options(model, {.n_threads = 2, .n_parallel = 6, .n_context = 512}));
+  Engine engine(engine_options(model, {.n_parallel = 6, .n_context = 512}));
   const auto expected = answers(engine, SpeculationId{0}, kTokens, {}, prompt);
   for (const MethodInfo& method : draft_methods()) {
     const std::string name(method.name);
@@ -210,7 +210,7 @@ TEST(Speculation, EveryLookaheadGivesTheSameText) {
   const TempDir folder;
   const std::filesystem::path classifier = folder.file("disco.gguf");
   const uint64_t target = fingerprint_of("smollm2"), draft = fingerprint_of("smollm2-draft");
-  Engine engine(engine_options("smollm2", {.n_threads = 2, .n_parallel = 6, .n_context = 512}));
+  Engine engine(engine_options("smollm2", {.n_parallel = 6, .n_context = 512}));
   const auto expected = answers(engine, SpeculationId{0}, 24);
   for (const StoppingRuleInfo& lookahead : stopping_rules()) {
     for (const char* method : {"uniform", "draft"}) {

@@ -23,9 +23,9 @@ namespace {
 using namespace test;
 
 constexpr int kSlots = 2;
-constexpr int kContext = 256;
+constexpr int kSpreadContext = 256;
 
-const std::vector<std::string> kPrompts = {
+const std::vector<std::string> kSpreadPrompts = {
     "Repeat this sentence three times: the cat sat on the mat and looked at the moon.",
     "List the months of the year, then list them again.",
 };
@@ -38,10 +38,10 @@ class TextEngine {
             model_file(name), DeviceOptions{.name = "cpu", .n_threads = 2, .pin_threads = false})) {
     if (placement != nullptr) loaded_.model = load_spread(model_file(name), *placement, 2);
     executor_ = std::make_unique<Executor>(
-        loaded_.model, ExecutorOptions{.kv = {.n_cells = kSlots * kContext}, .max_rows = 64});
+        loaded_.model, ExecutorOptions{.kv = {.n_cells = kSlots * kSpreadContext}, .max_rows = 64});
     costs_ = std::make_unique<PassCosts>(known_costs(*executor_));
     stepper_ = std::make_unique<Stepper>(*executor_, loaded_.vocabulary,
-                                         StepperOptions{.n_slots = kSlots, .n_context = kContext},
+                                         StepperOptions{.n_slots = kSlots, .n_context = kSpreadContext},
                                          costs_.get());
   }
 
@@ -53,7 +53,7 @@ class TextEngine {
                                     .warn = {},
                                     .draft_model = {}});
     std::vector<RequestId> ids;
-    for (const std::string& prompt : kPrompts) {
+    for (const std::string& prompt : kSpreadPrompts) {
       for (const float temperature : {0.0f, 0.8f}) {
         Request request{.prompt = loaded_.vocabulary.tokenize(prompt)};
         request.options.max_tokens = n_tokens;

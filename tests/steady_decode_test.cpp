@@ -84,7 +84,7 @@ class Decoder {
   float sum_ = 0;  // so that no result goes unread
 };
 
-constexpr int kSteps = 100;  // within the first 256 cells
+constexpr int kDecodedSteps = 100;  // within the first 256 cells
 
 // How much is allocated in so many steps; nothing where nobody counts.
 int64_t n_allocations_of_steps(const std::string& name, const std::shared_ptr<const Model>& model) {
@@ -98,7 +98,7 @@ int64_t n_allocations_of_steps(const std::string& name, const std::shared_ptr<co
   EXPECT_GT(n_allocations, 0) << "allocations are not counted";
   n -= n_allocations;
 #endif
-  for (int i = 0; i < kSteps; ++i) decoder.step(TokenId{i});
+  for (int i = 0; i < kDecodedSteps; ++i) decoder.step(TokenId{i});
 #ifdef FORERUN_COUNTS_MALLOC
   n += n_allocations;
 #endif
@@ -110,7 +110,8 @@ int64_t n_allocations_of_steps(const std::string& name, const std::shared_ptr<co
 TEST(SteadyDecode, BuildsNoGraphAndAllocatesNothing) {
   for (const char* name :
        {"tiny-llama", "tiny-llama-q4_k", "tiny-qwen2", "tiny-qwen3", "tiny-gemma3", "tiny-gemma4-e"}) {
-    EXPECT_LE(n_allocations_of_steps(name, load_model(model_file(name))), kAllocationsOfGgml * kSteps)
+    EXPECT_LE(n_allocations_of_steps(name, load_model(model_file(name))),
+              kAllocationsOfGgml * kDecodedSteps)
         << name;
   }
 }

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <set>
@@ -36,8 +37,9 @@ class SegmentSalvage : public ::testing::Test {
   }
 
   std::string read() const {
-    std::ifstream stream(path_, std::ios::binary);
-    return {std::istreambuf_iterator<char>(stream), {}};
+    std::string contents(std::filesystem::file_size(path_), '\0');
+    std::ifstream(path_, std::ios::binary).read(contents.data(), std::ssize(contents));
+    return contents;
   }
   Text salvaged_from(const std::string& contents) const {
     std::ofstream(path_, std::ios::binary) << contents;

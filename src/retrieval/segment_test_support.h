@@ -6,6 +6,7 @@
 #include <fstream>
 #include <random>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "retrieval/segment.h"
@@ -37,33 +38,32 @@ inline std::vector<TokenId> random_text(const RandomText& spec, std::mt19937& ra
 
 // What stands at a place, as far as the order compares it.
 inline std::vector<TokenId> text_at(std::span<const TokenId> text, int64_t place, int depth) {
-  std::vector<TokenId> result;
-  for (; place < static_cast<int64_t>(text.size()) && static_cast<int>(result.size()) < depth; ++place) {
-    if (text[static_cast<size_t>(place)] == Segment::kSeparator) break;
-    result.push_back(text[static_cast<size_t>(place)]);
-  }
-  return result;
+  const auto behind = text.subspan(std::min(static_cast<size_t>(place), text.size()));
+  const TokenId* end = behind.data() + std::min(static_cast<size_t>(depth), behind.size());
+  return {behind.data(), std::find(behind.data(), end, Segment::kSeparator)};
 }
 
-// All places of tokens, in order.
+// All places of tokens, in order: of the same text, the later first.
 inline std::vector<int64_t> ordered_places(std::span<const TokenId> text) {
-  std::vector<int64_t> places;
+  std::vector<std::pair<std::vector<TokenId>, int64_t>> entries;
   for (size_t i = 0; i < text.size(); ++i) {
-    if (text[i] != Segment::kSeparator) places.push_back(static_cast<int64_t>(i));
+    const auto place = static_cast<int64_t>(i);
+    if (text[i] != Segment::kSeparator)
+      entries.emplace_back(text_at(text, place, Segment::kOrderDepth), -place);
   }
-  std::sort(places.begin(), places.end(), [&](int64_t a, int64_t b) {
-    const auto text_a = text_at(text, a, Segment::kOrderDepth);
-    const auto text_b = text_at(text, b, Segment::kOrderDepth);
-    return text_a != text_b ? text_a < text_b : a > b;
-  });
+  std::sort(entries.begin(), entries.end());
+  std::vector<int64_t> places;
+  for (const auto& entry : entries) places.push_back(-entry.second);
   return places;
 }
 
-// The places where `query` occurs, in order; `places` are all, in order.
+// The places where `query`, which has no separators, occurs, in order; `places` are all, in order.
 inline std::vector<int64_t> occurrences(std::span<const TokenId> text, std::vector<int64_t> places,
                                         std::span<const TokenId> query) {
   std::erase_if(places, [&](int64_t place) {
-    return !std::ranges::equal(text_at(text, place, static_cast<int>(query.size())), query);
+    const TokenId* begin = text.data() + place;
+    return text.size() - static_cast<size_t>(place) < query.size() ||
+           !std::equal(begin, begin + query.size(), query.data());
   });
   return places;
 }

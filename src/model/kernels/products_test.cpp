@@ -8,6 +8,7 @@
 #include <cstring>
 #include <limits>
 #include <random>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -159,26 +160,31 @@ std::vector<float> dequantize_row(ggml_type type, const uint8_t* row, int64_t n)
   return values;
 }
 
+std::vector<Step> steps_of(ggml_type type, const uint8_t* row, int64_t n_in) {
+  std::vector<Step> steps;
+  for (int64_t i = 0; i < n_in / 32; ++i) steps.push_back(step_of(type, row, i));
+  return steps;
+}
+
 // What a product is, and the sum of the magnitudes of what is added up.
 struct Product {
   float value;
   double magnitude;
 };
 
-Product product(ggml_type type, const uint8_t* row, const ActivationBlock* x, int64_t n_in) {
+Product product(ggml_type type, std::span<const Step> weights, const ActivationBlock* x) {
   float sum = 0;
   double magnitude = 0;
-  for (int64_t i = 0; i < n_in / 32; ++i) {
-    const Step s = step_of(type, row, i);
-    const auto dot = [&](int begin, int end) {
+  for (const Step& s : weights) {
+    const auto dot = [quants = s.quants, q = x->q](int begin, int end) {
       int total = 0;
-      for (int k = begin; k < end; ++k) total += s.quants[k] * x[i].q[k];
+      for (int k = begin; k < end; ++k) total += quants[k] * q[k];
       return static_cast<float>(total);
     };
     const auto add_scaled = [&](float scale, float integer) {
       const float scaled = scale * integer;
-      sum = std::fma(scaled, x[i].scale, sum);
-      magnitude += std::abs(static_cast<double>(scaled) * x[i].scale);
+      sum = std::fma(scaled, x->scale, sum);
+      magnitude += std::abs(static_cast<double>(scaled) * x->scale);
     };
     if (type == GGML_TYPE_Q6_K) {
       add_scaled(s.scales[0], dot(0, 16));
@@ -186,19 +192,22 @@ Product product(ggml_type type, const uint8_t* row, const ActivationBlock* x, in
     } else {
       add_scaled(s.scales[0], dot(0, 32));
     }
-    sum = std::fma(s.minimum, x[i].scaled_sum, sum);
-    magnitude += std::abs(static_cast<double>(s.minimum) * x[i].scaled_sum);
+    sum = std::fma(s.minimum, x->scaled_sum, sum);
+    magnitude += std::abs(static_cast<double>(s.minimum) * x->scaled_sum);
+    ++x;
   }
   return {.value = sum, .magnitude = magnitude};
 }
 
-Product product(ggml_type type, const uint8_t* row, const float* x, int64_t n_in) {
-  const std::vector<float> weights = dequantize_row(type, row, n_in);
+Product product(std::span<const float> weights, const float* x) {
   float chains[2] = {};
   double magnitude = 0;
-  for (int64_t k = 0; k < n_in; ++k) {
-    chains[k % 2] = std::fma(weights[k], x[k], chains[k % 2]);
-    magnitude += std::abs(static_cast<double>(weights[k]) * x[k]);
+  int chain = 0;
+  for (const float weight : weights) {
+    chains[chain] = std::fma(weight, *x, chains[chain]);
+    magnitude += std::abs(static_cast<double>(weight) * *x);
+    chain = 1 - chain;
+    ++x;
   }
   return {.value = chains[0] + chains[1], .magnitude = magnitude};
 }
@@ -293,13 +302,16 @@ Operands random_operands(ggml_type type, int64_t n_in, int n_rows, std::mt19937&
 using Outputs = std::vector<float>;
 
 Outputs expected_outputs(const Matrix& matrix, const Operands& x) {
-  Outputs y;
-  for (int r = 0; r < x.n_rows; ++r) {
-    for (int64_t out = 0; out < matrix.n_out; ++out) {
-      const uint8_t* row = matrix.row(out);
-      y.push_back(x.operand == Operand::kBlocks
-                      ? product(matrix.type, row, x.row_as<ActivationBlock>(r), x.n_in).value
-                      : product(matrix.type, row, x.row_as<float>(r), x.n_in).value);
+  Outputs y(x.n_rows * matrix.n_out);
+  for (int64_t out = 0; out < matrix.n_out; ++out) {
+    const auto set = [&](int r, const Product& result) { y[r * matrix.n_out + out] = result.value; };
+    if (x.operand == Operand::kBlocks) {
+      const auto weights = steps_of(matrix.type, matrix.row(out), x.n_in);
+      for (int r = 0; r < x.n_rows; ++r)
+        set(r, product(matrix.type, weights, x.row_as<ActivationBlock>(r)));
+    } else {
+      const auto weights = dequantize_row(matrix.type, matrix.row(out), x.n_in);
+      for (int r = 0; r < x.n_rows; ++r) set(r, product(weights, x.row_as<float>(r)));
     }
   }
   return y;
@@ -649,8 +661,9 @@ TEST(Products, AreCloseToGgmlsDotProducts) {
       traits->vec_dot(static_cast<int>(n_in), &expected, 0, matrix.row(out), 0, operand.data.data(), 0,
                       1);
       const double magnitude =
-          is_float_type(type) ? product(type, matrix.row(out), numbers.data(), n_in).magnitude
-                              : product(type, matrix.row(out), operand.blocks.data(), n_in).magnitude;
+          is_float_type(type)
+              ? product(dequantize_row(type, matrix.row(out), n_in), numbers.data()).magnitude
+              : product(type, steps_of(type, matrix.row(out), n_in), operand.blocks.data()).magnitude;
       const double roundings = is_float_type(type) ? n_in : 3.0 * n_in / 32;
       const double rounding = type == GGML_TYPE_F16 ? 0x1p-14 : 0x1p-24;
       EXPECT_NEAR(y[out], expected, 2 * roundings * rounding * magnitude) << "output " << out;
