@@ -15,6 +15,8 @@ constexpr double kSlowestSpeedRate = 0.2;
 constexpr double kLeastAttentionFactor = 0.05;
 // One pass that was held up says little: it counts for at most so many times what was expected.
 constexpr double kMostSurprise = 1.5;
+// A guess may be far off, but no pass takes nothing: clocks are coarse.
+constexpr double kMostSurpriseOfGuess = 1e6;
 // What was seen fades with every further pass, so that a number of rows that once looked dear is
 // tried again.
 constexpr double kKept = 0.998;
@@ -75,9 +77,8 @@ void PassCosts::observe(const SeenPass& seen) {
   Correction& correction = corrections_[at];
   seen_largest_ = seen_largest_ || at + 1 == corrections_.size();
   const bool is_first_of_guess = n_seen_++ == 0 && is_guess();
-  const double ratio = seen.seconds / expected;
-  const double surprise =
-      std::log(is_first_of_guess ? ratio : std::clamp(ratio, 1 / kMostSurprise, kMostSurprise));
+  const double most = is_first_of_guess ? kMostSurpriseOfGuess : kMostSurprise;
+  const double surprise = std::log(std::clamp(seen.seconds / expected, 1 / most, most));
   const double share = expected / (of_rows * of_rows + of_attention * of_attention);
   const double error = surprise * share * of_rows;
   const double weight = is_guess() ? 0 : kFirstWeight;

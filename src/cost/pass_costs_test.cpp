@@ -102,6 +102,17 @@ TEST(PassCosts, OnePassOfAGuessTellsHowFastTheMachineIs) {
   EXPECT_LT(costs.rows(16), 0.04);
 }
 
+TEST(PassCosts, APassThatTookNoTimeIsForgotten) {
+  PassCosts costs(first_costs(), PassCosts::Known::kGuessed);
+  const auto observe = [&](double seconds) {
+    costs.observe({.n_rows = 1, .n_requests = 1, .n_context = 0, .seconds = seconds});
+  };
+  observe(0);
+  EXPECT_GT(costs.rows(1), 0);
+  for (int i = 0; i < 500; ++i) observe(0.01);
+  EXPECT_NEAR(costs.rows(1), 0.01, 1e-4);
+}
+
 TEST(PassCosts, APromptTellsWhatManyRowsCost) {
   PassCosts guess(first_costs(), PassCosts::Known::kGuessed);
   guess.observe_prompt(128, 4.0);
