@@ -5,7 +5,7 @@ from collections.abc import Callable
 from .first_tokens import N_TOKENS, medians
 from .markdown import section, table
 from .measured import (
-    Methods, categories_of, decode_ms, interval, ratio, runs_of, same_text, speed, speed_interval,
+    Methods, categories_of, decode_ms, interval, runs_of, same_text, speed, speed_interval,
 )  # fmt: skip
 from .speculation_settings import BATCHES, MODELS, TEMPERATURE
 
@@ -27,10 +27,16 @@ def best_single(methods: Methods, category: str | None = None) -> str:
     return min(single_methods(methods), key=lambda name: decode_ms(runs_of(methods[name], category)))
 
 
-def over_best(methods: Methods, category: str | None = None) -> float:
+def over_best(methods: Methods, category: str | None = None) -> str:
     """How many times as fast `auto` is as the best single method."""
     best = methods[best_single(methods, category)]
-    return ratio(runs_of(best, category), runs_of(methods["auto"], category))
+    return interval(runs_of(best, category), runs_of(methods["auto"], category))
+
+
+def by_speed(methods: Methods) -> list[str]:
+    """Categories as `auto` does in them, the slowest first."""
+    order = sorted(categories_of(methods), key=lambda category: speed(methods, "auto", category))
+    return [f"{category} {speed(methods, 'auto', category):.2f}" for category in order]
 
 
 def tables(*, results: dict[str, Methods], first_tokens: dict[str, dict], machines: dict[str, str]) -> list[str]:
@@ -57,7 +63,7 @@ def overall_cells(methods: Methods) -> list[str]:
     return [
         speed_interval(methods, "auto"),
         f"`{best}` {speed(methods, best):.2f}",
-        interval(methods[best]["runs"], auto["runs"]),
+        over_best(methods),
         f"{auto['tokens_per_step']:.2f}",
         same_text(auto),
     ]
@@ -83,7 +89,7 @@ def category_table(done: dict[bool, Methods]) -> list[str]:
         rows.append([f"`auto`, {DRAFTS[draft]}", *cells(lambda c: f"{speed(methods, 'auto', c):.2f}")])
         best = {category: best_single(methods, category) for category in categories}
         rows.append(["best single method", *cells(lambda c: f"`{best[c]}` {speed(methods, best[c], c):.2f}")])
-        rows.append(["`auto` over it", *cells(lambda c: f"{over_best(methods, c):.2f}")])
+        rows.append(["`auto` over it", *cells(lambda c: over_best(methods, c))])
     return table(["", *categories_of(next(iter(done.values())))], rows)
 
 
@@ -102,9 +108,9 @@ def sampled_table(results: dict[str, Methods], machines: dict[str, str]) -> list
         for draft, words in DRAFTS.items():
             if methods := results.get(name := setting_name(model, draft, "-sampled")):
                 auto = methods["auto"]
-                cells = [speed_interval(methods, "auto"), f"{auto['tokens_per_step']:.2f}", same_text(auto)]
+                cells = [speed_interval(methods, "auto"), by_speed(methods)[0], f"{auto['tokens_per_step']:.2f}", same_text(auto)]
                 rows.append([title, words, *cells, machines[name]])
-    return table(["model", "drafts from", "`auto`", "tokens per pass", "the same text", "on"], rows)
+    return table(["model", "drafts from", "`auto`", "worst category", "tokens per pass", "the same text", "on"], rows)
 
 
 def batch_table(results: dict[str, Methods], machines: dict[str, str]) -> list[str]:
@@ -113,8 +119,8 @@ def batch_table(results: dict[str, Methods], machines: dict[str, str]) -> list[s
         for batch in BATCHES:
             for draft, words in DRAFTS.items():
                 if methods := results.get(name := setting_name(model, draft, f"-{batch}-at-once")):
-                    rows.append([title, batch, words, *overall_cells(methods), machines[name]])
-    return table(["model", "at once", "drafts from", *OVERALL_HEAD, "on"], rows)
+                    rows.append([title, batch, words, *overall_cells(methods), by_speed(methods)[0], machines[name]])
+    return table(["model", "at once", "drafts from", *OVERALL_HEAD, "worst category", "on"], rows)
 
 
 def first_token_table(measured: dict[str, dict]) -> list[str]:
@@ -180,11 +186,10 @@ def readme_table(results: dict[str, Methods], machines: dict[str, str]) -> list[
         for draft, words in DRAFTS.items():
             if methods := results.get(name := setting_name(model, draft)):
                 best = best_single(methods)
-                by_speed = sorted(categories_of(methods), key=lambda c: speed(methods, "auto", c))
-                extremes = [f"{c} {speed(methods, 'auto', c):.2f}" for c in (by_speed[-1], by_speed[0])]
+                categories = by_speed(methods)
                 rows.append(
                     [title, words, f"{speed(methods, 'auto'):.2f}", f"`{best}` {speed(methods, best):.2f}",
-                     f"{methods['auto']['tokens_per_step']:.2f}", ", ".join(extremes), machines[name]]
+                     f"{methods['auto']['tokens_per_step']:.2f}", f"{categories[-1]}, {categories[0]}", machines[name]]
                 )  # fmt: skip
     head = ["model", "drafts from", "`auto`", "best single method", "tokens per pass", "best and worst category", "on"]
     return table(head, rows)
