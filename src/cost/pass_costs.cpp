@@ -112,9 +112,8 @@ void PassCosts::follow_prompt() {
   const int n_most = first_.curve.points().back().n_rows;
   Correction& last = corrections_.back();
   last.n_seen = 0;
-  const double one = machine_factor_ * first_.curve.rows(1) * smoothed(0);
-  last = {.factor = (one + n_most * prompt_row_seconds_) / (machine_factor_ * first_.curve.rows(n_most)),
-          .n_seen = kOfPrompt};
+  const double expected = seconds_of(0, smoothed(0)) + n_most * prompt_row_seconds_;
+  last = {.factor = expected / seconds_of(corrections_.size() - 1, 1), .n_seen = kOfPrompt};
 }
 
 // What a further row takes at least where rows are computed one after the other: as much as a prompt's,
@@ -123,9 +122,7 @@ double PassCosts::least_of_row() const {
   const auto& [prompt_rows, prompt_seconds] = fastest_prompt_;
   if (known_ != Known::kGuessedRowByRow || prompt_rows == 0 || corrections_[0].n_seen <= 0) return 0;
   const auto& points = first_.curve.points();
-  const auto seconds = [&](size_t i) {
-    return machine_factor_ * points[i].seconds * corrections_[i].factor;
-  };
+  const auto seconds = [&](size_t i) { return seconds_of(i, corrections_[i].factor); };
   const double one = seconds(0);
   double least = (prompt_seconds - one) / (prompt_rows - 1);
   for (size_t i = 1; i < points.size(); ++i) {
@@ -133,6 +130,10 @@ double PassCosts::least_of_row() const {
     least = std::min(least, (seconds(i) - one) / (points[i].n_rows - 1));
   }
   return std::max(least, 0.0);
+}
+
+double PassCosts::seconds_of(size_t point, double factor) const {
+  return machine_factor_ * first_.curve.points()[point].seconds * factor;
 }
 
 double PassCosts::expected_reading(int n_tokens, int n_context) const {
@@ -180,7 +181,7 @@ void PassCosts::correct() {
   const double of_row = least_of_row();
   for (size_t i = 0; i < points.size(); ++i) {
     auto& [n_rows, seconds, seconds_per_token] = points[i];
-    seconds *= machine_factor_ * smoothed(i);
+    seconds = seconds_of(i, smoothed(i));
     seconds_per_token *= attention_factor_;
     if (i == 0) continue;
     const double n_seen = corrections_[i].n_seen;

@@ -86,6 +86,8 @@ class PassCosts {
     double n_seen = 0;  // fading
   };
   double expected_reading(int n_tokens, int n_context) const;
+  // Of a pass with a point's rows, whose correction is `factor`, on the machine as fast as it is now.
+  double seconds_of(size_t point, double factor) const;
   double smoothed(size_t point) const;
   bool is_guess() const { return known_ == Known::kGuessed || known_ == Known::kGuessedRowByRow; }
   void follow_prompt();

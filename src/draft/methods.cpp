@@ -69,14 +69,10 @@ void add_draft_model(const MethodOptions& options, const DraftResources& resourc
       std::make_unique<DraftModelDrafter>(options.draft.draft, std::move(draft), std::move(stopping)));
 }
 
-std::unique_ptr<LayerSelector> make_swift(const SwiftOptions& options,
-                                          const SelectorResources& resources) {
-  return std::make_unique<SwiftSelector>(options, resources);
-}
-
-std::unique_ptr<LayerSelector> make_knnssd(const KnnOptions& options,
-                                           const SelectorResources& resources) {
-  return std::make_unique<KnnSelector>(options, resources.executor.model());
+template <typename Selector, typename Options>
+std::unique_ptr<LayerSelector> make_selector(const Options& options,
+                                             const SelectorResources& resources) {
+  return std::make_unique<Selector>(options, resources);
 }
 
 void add_checked(std::string_view name, const MethodOptions& options, const DraftResources& resources,
@@ -145,9 +141,9 @@ constexpr auto kMethods = std::to_array<MethodInfo>({
         "uniform", "The model itself with blocks left out, spread evenly"),
     by_layers<make_selfsd, &MethodOptions::selfsd>(
         "selfsd", "Self-SD: the model itself with blocks left out, which were searched beforehand"),
-    by_layers<make_swift, &MethodOptions::swift>(
+    by_layers<make_selector<SwiftSelector, SwiftOptions>, &MethodOptions::swift>(
         "swift", "SWIFT: the model itself with blocks left out, which are searched while it runs"),
-    by_layers<make_knnssd, &MethodOptions::knnssd>(
+    by_layers<make_selector<KnnSelector, KnnOptions>, &MethodOptions::knnssd>(
         "knnssd", "KNN-SSD: the model itself with blocks left out, by what the prompt is about"),
     by_layers<make_knapspec, &MethodOptions::knapspec>(
         "knapspec", "KnapSpec: the same, the blocks chosen as a knapsack of what they cost"),

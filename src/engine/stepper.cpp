@@ -272,7 +272,7 @@ void Stepper::observe(double seconds) {
                                 .was_usual = executor_.was_usual()};
   for (const auto& active : active_) {
     if (!active->is_decoding()) continue;
-    const auto n_text = static_cast<int>(active->request->text().size());
+    const int n_text = active->request->n_context();
     pass.n_context += n_text;
     pass.n_longest = std::max(pass.n_longest, n_text);
     pass.n_tree_rows += static_cast<int>(active->n_rows);

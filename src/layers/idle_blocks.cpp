@@ -54,7 +54,7 @@ LayerSet without_idle_blocks(const BlockStates& states, const PassCosts& costs, 
 
 bool IdleBlockCheck::promises_much(const RequestView& request, double choosing, TimeShare& time) {
   const size_t n_text = request.text().size();
-  const auto n_context = static_cast<int>(n_text);
+  const int n_context = request.n_context();
   if (!speedup_) {
     if (n_text <= kTokens + 1) return false;
     // Its graph is built for this one time.

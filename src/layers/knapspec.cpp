@@ -76,7 +76,7 @@ class KnapSpecSelector final : public IntervalSelector {
  private:
   bool look(const RequestView& request, const RecentText& recent) override {
     const size_t n_text = request.text().size();
-    const auto n_context = static_cast<int>(n_text);
+    const int n_context = request.n_context();
     const size_t n = std::min({recent.n_tokens, static_cast<size_t>(options_.window), n_text - 1});
     if (n == 0) return false;
     TextBlockStates states(executor_, request, n_text, n);

@@ -30,8 +30,9 @@ struct KnnOptions {
 class KnnSelector final : public LayerSelector {
  public:
   // Reads the file, which is for this model. Throws Error.
-  KnnSelector(const KnnOptions& options, const Model& model)
-      : domains_(DomainFile::load(options.domains, &model)), fallback_(options.fallback) {}
+  KnnSelector(const KnnOptions& options, const SelectorResources& resources)
+      : domains_(DomainFile::load(options.domains, &resources.executor.model())),
+        fallback_(options.fallback) {}
 
   NextPlan begin(const RequestView& request) override;
   bool wants_prompt_state() const override { return true; }

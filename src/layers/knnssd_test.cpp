@@ -67,9 +67,10 @@ class KnnTest : public test::PlantedTest {
   }
   KnnSelector selector(const std::string& fallback = "none") {
     file_.save(path_);
-    return {{.domains = path_.string(), .fallback = fallback}, *model_};
+    return {{.domains = path_.string(), .fallback = fallback}, resources_};
   }
 
+  SelectorResources resources_{*executor_, costs_};
   test::TempDir folder_;
   DomainFile file_;
   std::filesystem::path path_ = folder_.file("domains.json");
@@ -123,8 +124,8 @@ TEST_F(KnnTest, PromptsLikeNoneFallBack) {
 }
 
 TEST_F(KnnTest, FilesThatDoNotFitAreErrors) {
-  EXPECT_THROW(KnnSelector({}, *model_), Error);
-  EXPECT_THROW(KnnSelector({.domains = folder_.file("none").string()}, *model_), Error);
+  EXPECT_THROW(KnnSelector({}, resources_), Error);
+  EXPECT_THROW(KnnSelector({.domains = folder_.file("none").string()}, resources_), Error);
   file_.model ^= 1;
   EXPECT_THROW(selector(), Error);
 }

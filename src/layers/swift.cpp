@@ -106,7 +106,7 @@ NextPlan SwiftSelector::begin(const RequestView& request) {
 
 std::optional<DraftPlan> SwiftSelector::next_plan(Tokens& tokens) {
   const size_t n_text = tokens.request->text().size();
-  time_.begin_step(/*is_first=*/tokens.end == 0, resources_.costs.pass(1, static_cast<int>(n_text)));
+  time_.begin_step(/*is_first=*/tokens.end == 0, resources_.costs.pass(1, tokens.request->n_context()));
   const bool is_stale = !has_window(tokens) || n_text > tokens.end + kSameWindow;
   if (options_.is_published() || is_stale) tokens = {.request = tokens.request, .end = n_text};
   try_candidate(tokens);
@@ -156,15 +156,14 @@ std::optional<double> SwiftSelector::score(Tokens& tokens, const LayerSet& layer
   window.expected = *tokens.model_tokens;
   const auto agreement = measured_agreement(resources_.executor, layers, {&window, 1});
   if (!agreement || options_.is_published()) return agreement;
-  return draft_speedup(resources_.costs, layers,
-                       {.agreement = *agreement,
-                        .n_seen = options_.window,
-                        .n_context = static_cast<int>(tokens.request->text().size())});
+  return draft_speedup(
+      resources_.costs, layers,
+      {.agreement = *agreement, .n_seen = options_.window, .n_context = tokens.request->n_context()});
 }
 
 void SwiftSelector::begin_search(Tokens& tokens) {
   const Stopwatch watch;
-  const auto n_context = static_cast<int>(tokens.request->text().size());
+  const int n_context = tokens.request->n_context();
   std::optional<LayerSet> best;
   double best_score = 0;
   in_free_cells([&] {
@@ -184,7 +183,7 @@ void SwiftSelector::begin_search(Tokens& tokens) {
 // To begin with: its branches, and the few sets that come of it.
 bool SwiftSelector::has_time(const RequestView& request) {
   if (has_begun_) return time_.allows(candidate_seconds_);
-  const auto n_context = static_cast<int>(request.text().size());
+  const int n_context = request.n_context();
   const double seconds =
       2 * (resources_.costs.pass(kQuickBranches * static_cast<int>(kQuickTokens), n_context) +
            resources_.costs.pass(options_.window, n_context));

@@ -66,7 +66,7 @@ class RequestPlan {
   RequestPlan(const DrafterSet& drafters, const RequestView& request);
 
   const RequestView& request() const { return request_; }
-  int n_context() const { return static_cast<int>(request_.text().size()); }
+  int n_context() const { return request_.n_context(); }
 
   // A pass over the tree that was planned is done; Planner::append() follows.
   void observe(const DraftTree& tree, const TargetTokens& target);

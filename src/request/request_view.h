@@ -18,6 +18,7 @@ class RequestView {
   // The prompt and the answer so far. When drafting begins, all but its last token are
   // committed in the cache.
   virtual std::span<const TokenId> text() const = 0;
+  int n_context() const { return static_cast<int>(text().size()); }
   virtual size_t n_prompt() const = 0;  // of its tokens
   // Tokens that the answer may still get.
   virtual int n_left() const { return std::numeric_limits<int>::max(); }

@@ -100,7 +100,7 @@ class RequestModelDrafter {
   virtual void finish() {}
 
   const RequestView& request() const { return request_; }
-  int n_context() const { return static_cast<int>(request_.text().size()); }
+  int n_context() const { return request_.n_context(); }
 
  protected:
   // Both outlive it. `stopping` may be nullptr.
