@@ -20,12 +20,12 @@ CostCurve::CostCurve(std::vector<CostPoint> points) : points_(std::move(points))
   for (size_t i = 1; i < points_.size(); ++i) CHECK(points_[i - 1].n_rows < points_[i].n_rows);
 }
 
-double CostCurve::at(int n_rows, double CostPoint::*value) const {
+double CostCurve::at(double n_rows, double CostPoint::*value) const {
   const auto upper = std::ranges::lower_bound(points_, n_rows, {}, &CostPoint::n_rows);
   if (upper == points_.begin()) return points_.front().*value;
   const CostPoint& low = *(upper - 1);
   if (upper == points_.end()) return low.*value * n_rows / low.n_rows;
-  const double share = static_cast<double>(n_rows - low.n_rows) / (upper->n_rows - low.n_rows);
+  const double share = (n_rows - low.n_rows) / (upper->n_rows - low.n_rows);
   return low.*value + share * ((*upper).*value - low.*value);
 }
 

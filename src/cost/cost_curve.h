@@ -31,8 +31,10 @@ struct BlockCosts {
   BlockCosts scaled(double factor) const { return {attention * factor, mlp * factor, rest * factor}; }
 };
 
-// Numbers of rows that a curve is known at.
-inline constexpr int kRowCounts[] = {1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 16, 20, 24, 32, 48, 64, 96, 128};
+// Numbers of rows that a curve is known at: also behind those that kernels compute at once, where costs
+// have their steps.
+inline constexpr int kRowCounts[] = {1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 12,
+                                     16, 17, 20, 24, 32, 33, 48, 64, 96, 128};
 
 class CostCurve {
  public:
@@ -43,14 +45,15 @@ class CostCurve {
 
   // Of a pass of `n_rows` rows, all requests together, without context.
   double rows(int n_rows) const { return at(n_rows, &CostPoint::seconds); }
-  // More for one request with `n_rows` rows of these and `n_context` tokens.
-  double attention(int n_rows, int n_context) const {
+  // More for one request with `n_rows` rows of these and `n_context` tokens; or for several that have so
+  // many each on average, and these tokens together.
+  double attention(double n_rows, int n_context) const {
     return at(n_rows, &CostPoint::seconds_per_token) * n_context;
   }
 
  private:
   // Interpolates `value`; past the last point it grows as fast as the rows.
-  double at(int n_rows, double CostPoint::*value) const;
+  double at(double n_rows, double CostPoint::*value) const;
 
   std::vector<CostPoint> points_;
 };

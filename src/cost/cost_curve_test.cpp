@@ -18,6 +18,8 @@ TEST(CostCurve, InterpolatesWhatWasMeasured) {
   EXPECT_DOUBLE_EQ(curve.rows(16), 8.0) << "as fast as the last rows";
   EXPECT_DOUBLE_EQ(curve.attention(1, 100), 10.0);
   EXPECT_DOUBLE_EQ(curve.attention(6, 10), 3.0);
+  // Two requests with as many tokens each, of which one has a row and the other two.
+  EXPECT_DOUBLE_EQ(curve.attention(1.5, 20), curve.attention(1, 10) + curve.attention(2, 10));
 }
 
 TEST(BlockCosts, AddUpTheBlocksThatRun) {

@@ -20,7 +20,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 // Raised when what is kept, or how it is measured, changes.
-constexpr int kVersion = 6;
+constexpr int kVersion = 7;
 // What was learnt from fewer is not kept.
 constexpr int64_t kEnoughPasses = 100;
 

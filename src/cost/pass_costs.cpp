@@ -69,7 +69,7 @@ double PassCosts::pass_with(const LayerSet& layers, int n_context, int n_request
 // not the machine's is their number's.
 void PassCosts::observe(const SeenPass& seen) {
   if (known_ == Known::kGiven) return;
-  const int n_each = std::max(1, seen.n_rows / seen.n_requests);
+  const double n_each = std::max(1.0, static_cast<double>(seen.n_rows) / seen.n_requests);
   const double of_rows = rows(seen.n_rows);
   const double of_attention = attention(n_each, seen.n_context);
   const double expected = of_rows + of_attention;

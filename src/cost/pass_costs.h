@@ -42,8 +42,9 @@ class PassCosts {
 
   // Of a pass of `n_rows` rows, all requests together, without context.
   double rows(int n_rows) const { return learnt_.curve.rows(n_computed_(n_rows)); }
-  // More for one request with `n_rows` rows of these and `n_context` tokens.
-  double attention(int n_rows, int n_context) const {
+  // More for one request with `n_rows` rows of these and `n_context` tokens; or for several that have so
+  // many each on average, and these tokens together.
+  double attention(double n_rows, int n_context) const {
     return learnt_.curve.attention(n_rows, n_context);
   }
   // Of a pass of `n_rows` rows of one request behind `n_context` tokens, or of several such requests.

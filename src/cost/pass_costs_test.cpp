@@ -45,6 +45,17 @@ TEST(PassCosts, PassesThatAreFilledUpCountAsWhatIsComputed) {
   EXPECT_NEAR(costs.rows(34), 4, 0.1);
 }
 
+// Of eight requests four have a second row: what that adds to attention is not the fault of twelve rows.
+TEST(PassCosts, PassesThatTakeWhatWasExpectedChangeNothing) {
+  PassCosts costs(first_costs());
+  const double rows = costs.rows(12);
+  const double seconds = rows + 4 * costs.attention(1, 100) + 4 * costs.attention(2, 100);
+  for (int i = 0; i < 50; ++i)
+    costs.observe({.n_rows = 12, .n_requests = 8, .n_context = 800, .seconds = seconds});
+  EXPECT_NEAR(costs.rows(12), rows, 1e-9);
+  EXPECT_NEAR(costs.attention(1, 100), 0.1, 1e-9);
+}
+
 TEST(PassCosts, PassesCorrectAGuess) {
   std::mt19937 random(5);
   PassCosts costs(first_costs(), PassCosts::Known::kGuessed);
