@@ -3,11 +3,15 @@
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-mapfile -t files < <(find examples include src tests tools -name '*.h' -o -name '*.cpp' | sort)
+
+format() {
+  find examples include src tests tools \( -name '*.h' -o -name '*.cpp' \) -print0 |
+    xargs -0 -n 64 -P "$(nproc)" clang-format "$@"
+}
 
 if [ "${1:-}" = --fix ]; then
-  clang-format -i "${files[@]}"
-elif ! clang-format --dry-run -Werror "${files[@]}"; then
+  format -i
+elif ! format --dry-run -Werror; then
   echo "forerun: these sources are not formatted: run 'make format'" >&2
   exit 1
 fi
