@@ -19,7 +19,7 @@ if [ "$folder" = build ]; then
 else
   run "$folder" -L 'unit|statistics' --parallel "$jobs"
 fi
-# Programs wait for each other, for disks and for clocks: with one more of them no core does.
+# Programs wait for each other, for disks and for clocks: with one more test than cores, no core does.
 run "$folder" -L 'model|program|scripts' --parallel "$((jobs + 1))"
 
 if [ "$folder" = build ]; then

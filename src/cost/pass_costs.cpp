@@ -69,9 +69,8 @@ double PassCosts::pass_with(const LayerSet& layers, int n_context, int n_request
 // not the machine's is their number's.
 void PassCosts::observe(const SeenPass& seen) {
   if (known_ == Known::kGiven) return;
-  const double n_each = std::max(1.0, static_cast<double>(seen.n_rows) / seen.n_requests);
   const double of_rows = rows(seen.n_rows);
-  const double of_attention = attention(n_each, seen.n_context);
+  const double of_attention = attention_of_all(seen.n_rows, seen.n_requests, seen.n_context);
   const double expected = of_rows + of_attention;
   const size_t at = nearest_point(first_.curve, n_computed_(seen.n_rows));
   Correction& correction = corrections_[at];

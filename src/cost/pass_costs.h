@@ -7,6 +7,7 @@
 // Not thread-safe.
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <vector>
 
@@ -42,10 +43,14 @@ class PassCosts {
 
   // Of a pass of `n_rows` rows, all requests together, without context.
   double rows(int n_rows) const { return learnt_.curve.rows(n_computed_(n_rows)); }
-  // More for one request with `n_rows` rows of these and `n_context` tokens; or for several that have so
-  // many each on average, and these tokens together.
-  double attention(double n_rows, int n_context) const {
+  // More for one request with `n_rows` rows of these and `n_context` tokens.
+  double attention(int n_rows, int n_context) const {
     return learnt_.curve.attention(n_rows, n_context);
+  }
+  // The same for several requests that have these rows and tokens together.
+  double attention_of_all(int n_rows, int n_requests, int n_context) const {
+    const double n_each = std::max(1.0, static_cast<double>(n_rows) / n_requests);
+    return learnt_.curve.attention(n_each, n_context);
   }
   // Of a pass of `n_rows` rows of one request behind `n_context` tokens, or of several such requests.
   double pass(int n_rows, int n_context, int n_requests = 1) const {

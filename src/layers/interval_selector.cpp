@@ -38,7 +38,7 @@ NextPlan IntervalSelector::begin(const RequestView& request) {
 
 std::optional<DraftPlan> IntervalSelector::next_plan(Progress& progress) {
   const size_t n_text = progress.request.text().size();
-  const auto n_context = static_cast<int>(n_text);
+  const int n_context = progress.request.n_context();
   time_.begin_step(progress.n_steps == 0, costs_.pass(1, n_context));
   if (n_pause_ > 0) --n_pause_;
   if (progress.n_steps >= progress.n_until_look && n_pause_ == 0) look_at(progress, n_context);

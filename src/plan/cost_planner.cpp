@@ -186,8 +186,7 @@ void CostPlanner::observe(const PassCost& cost) {
   const int n_rows = cost.n_rows - cost.load.n_prompt_rows;
   // As costs are known: what else the machine does says nothing of drafts.
   const auto seconds = [&](int n) {
-    const double n_each = std::max(1.0, static_cast<double>(n) / n_requests);
-    return costs_.rows(n) + costs_.attention(n_each, cost.n_context);
+    return costs_.rows(n) + costs_.attention_of_all(n, n_requests, cost.n_context);
   };
   last_ = {.seconds = seconds(n_rows) + cost.draft_seconds,
            .plain_seconds = seconds(n_requests),
