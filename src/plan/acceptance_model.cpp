@@ -23,9 +23,18 @@ constexpr double kMostLogit = 30;
 constexpr auto kFirstByMatch = std::to_array<double>({-1.0, -0.7, -0.25, -0.05, 0.15, 0.3});
 constexpr auto kFirstBySeen = std::to_array<double>({0.0, -0.4, 0.15});
 
-// What is known of a node's parent's continuations: texts propose it and no model was asked; both;
-// a model alone proposes it.
-enum Kind : size_t { kText, kBoth, kModelAlone, kKinds };
+// What is known of a node: texts propose it, and no model was asked; or texts do and this model was
+// asked; or this model alone proposes it. What a model is sure of, and what the next tokens are worth
+// that it did not draft, is another matter with each.
+using Kind = size_t;
+constexpr Kind kText = 0;
+constexpr Kind both(size_t model) {
+  return 1 + 2 * model;
+}
+constexpr Kind model_alone(size_t model) {
+  return 2 + 2 * model;
+}
+constexpr size_t kKinds = 1 + 2 * kMaxModelDrafters;
 
 constexpr auto kShares = std::to_array<double>({0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 0.97});
 // By halves towards 0 and towards 1, where most are.
@@ -83,10 +92,13 @@ double relative_score(const DraftTree& tree, int32_t node) {
   return above > 0 ? std::clamp(static_cast<double>(tree[node].score) / above, 0.0, 1.0) : 0.0;
 }
 
-Kind kind_of(const DraftNode& node) {
-  const bool has_text = node.proposers % text_bit(kMaxTextDrafters) != 0;
-  if (!has_text) return kModelAlone;
-  return node.probability >= 0 ? kBoth : kText;
+bool has_text(const DraftNode& node) {
+  return node.proposers % text_bit(kMaxTextDrafters) != 0;
+}
+
+Kind kind_of(const DraftNode& node, size_t model) {
+  if (!has_text(node)) return model_alone(model);
+  return node.probability >= 0 ? both(model) : kText;
 }
 
 double worth(const DraftNode& node) {
@@ -118,8 +130,10 @@ AcceptanceModel::AcceptanceModel() : weights_(kByDepth.end()) {
   const auto of_model = [](size_t bin) {
     return std::log(middle_of_probability_bin(bin) / kNoneOfModel);
   };
-  begin_with(kByProbability, kBoth, of_model);
-  begin_with(kByProbability, kModelAlone, of_model);
+  for (size_t model = 0; model < kMaxModelDrafters; ++model) {
+    begin_with(kByProbability, both(model), of_model);
+    begin_with(kByProbability, model_alone(model), of_model);
+  }
   const auto listed = [](const auto& values) {
     return [&values](size_t bin) { return values[std::min(bin, values.size() - 1)]; };
   };
@@ -127,16 +141,18 @@ AcceptanceModel::AcceptanceModel() : weights_(kByDepth.end()) {
   begin_with(kBySeen, kText, listed(kFirstBySeen));
 }
 
-AcceptanceModel::Features AcceptanceModel::features_of(const DraftTree& tree, int32_t index) const {
+AcceptanceModel::Features AcceptanceModel::features_of(const ProposedTree& proposed,
+                                                       int32_t index) const {
+  const DraftTree& tree = proposed.tree;
   const DraftNode& node = tree[index];
-  const Kind kind = kind_of(node);
+  const Kind kind = kind_of(node, proposed.model);
   const int depth = tree.depth(index);
   Features features;
   features.add(static_cast<size_t>(node.source) * kProposerSets + node.proposers % kProposerSets);
   features.add(kByRank.weight(kind, rank_of(tree, index)));
   features.add(kByDepth.weight(kind, depth_bin(depth)));
   if (kind != kText) features.add(kByProbability.weight(kind, probability_bin(node.probability)));
-  if (kind != kModelAlone) {
+  if (has_text(node)) {
     // Every token that the text took since lengthens the match.
     const int match = std::max(0, node.match_length + depth - 1);
     features.add(kByShare.weight(kind, share_bin(relative_score(tree, index))));
@@ -144,6 +160,15 @@ AcceptanceModel::Features AcceptanceModel::features_of(const DraftTree& tree, in
     features.add(kBySeen.weight(kind, seen_bin(std::max(0, node.n_seen))));
   }
   return features;
+}
+
+double AcceptanceModel::bias_of(const ProposedTree& proposed, int32_t index,
+                                const RequestAcceptance& request) const {
+  if (proposed.tree[index].probability < 0) return request.text_bias_;
+  const double bias = request.model_biases_[proposed.model];
+  const auto place = static_cast<size_t>(proposed.tree.depth(index)) - 1;
+  const bool is_drafted = place < proposed.spine.size() && proposed.spine[place] == index;
+  return is_drafted ? bias + chains_[proposed.model].known_otherwise(proposed.agreement) : bias;
 }
 
 // Against none of the siblings.
@@ -170,7 +195,7 @@ void AcceptanceModel::estimate(const ProposedTree& proposed, const RequestAccept
   for (int32_t parent = kRoot; parent < tree.size(); ++parent) {
     double all = 1;
     for (const int32_t child : tree.children(parent)) {
-      const double odds = odds_of(features_of(tree, child), bias_of(proposed, child, request));
+      const double odds = odds_of(features_of(proposed, child), bias_of(proposed, child, request));
       chances[static_cast<size_t>(child)] = odds;
       all += odds;
     }
@@ -202,7 +227,7 @@ void AcceptanceModel::observe_children(TokenId token, RequestAcceptance& request
   proposals_.clear();
   double all = 1;
   for (const int32_t child : tree.children(request.at_)) {
-    const Features features = features_of(tree, child);
+    const Features features = features_of(request.proposed_, child);
     const double odds = odds_of(features, bias_of(request.proposed_, child, request));
     proposals_.push_back({.features = features, .odds = odds, .node = child});
     all += odds;
@@ -222,7 +247,7 @@ void AcceptanceModel::observe_children(TokenId token, RequestAcceptance& request
 
 // What could be expected of the spine's next token before it was drafted.
 void AcceptanceModel::observe_spine(TokenId token, RequestAcceptance& request) {
-  const auto& [tree, spine, model] = request.proposed_;
+  const auto& [tree, spine, model, agreement] = request.proposed_;
   const auto at = static_cast<size_t>(tree.depth(request.at_));
   if (at >= spine.size() || (at > 0 && spine[at - 1] != request.at_)) return;
   const bool is_taken = tree[spine[at]].token == token;

@@ -42,6 +42,8 @@ struct ProposedTree {
   DraftTree tree;
   std::vector<int32_t> spine = {};
   size_t model = 0;  // that drafted it
+  // Of its tokens with the text, as far as that is known without having seen them here.
+  std::optional<double> agreement = std::nullopt;
 
   void clear() {
     tree.clear();
@@ -99,15 +101,12 @@ class AcceptanceModel {
     double odds;
     int32_t node;
   };
-  Features features_of(const DraftTree& tree, int32_t node) const;
+  Features features_of(const ProposedTree& proposed, int32_t node) const;
   double odds_of(const Features& features, double bias) const;
   void learn(const Features& features, double error);
   void observe_children(TokenId token, RequestAcceptance& request);
   void observe_spine(TokenId token, RequestAcceptance& request);
-  static double bias_of(const ProposedTree& proposed, int32_t node, const RequestAcceptance& request) {
-    const bool has_model = proposed.tree[node].probability >= 0;
-    return has_model ? request.model_biases_[proposed.model] : request.text_bias_;
-  }
+  double bias_of(const ProposedTree& proposed, int32_t node, const RequestAcceptance& request) const;
 
   std::vector<Weight> weights_;
   std::array<ChainRecord, kMaxModelDrafters> chains_;

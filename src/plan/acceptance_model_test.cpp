@@ -122,8 +122,9 @@ TEST(AcceptanceModel, KnowsHowOftenSomethingWasSeen) {
 }
 
 // A tree in which a model drafted a chain of two tokens with these probabilities.
-ProposedTree drafted(double first, double second) {
+ProposedTree drafted(double first, double second, size_t model = 0) {
   ProposedTree proposed;
+  proposed.model = model;
   for (const double probability : {first, second}) {
     const int32_t end = proposed.spine.empty() ? kRoot : proposed.spine.back();
     const int32_t node = proposed.tree.add({.token = TokenId{1},
@@ -131,7 +132,7 @@ ProposedTree drafted(double first, double second) {
                                             .score = 0.5f,
                                             .source = DraftSource::kLayers,
                                             .probability = static_cast<float>(probability),
-                                            .proposers = model_bit(0)});
+                                            .proposers = model_bit(model)});
     proposed.spine.push_back(node);
   }
   return proposed;
@@ -165,6 +166,60 @@ TEST(AcceptanceModel, LearnsWhatAModelsProbabilitiesMean) {
   EXPECT_GT(outlook.chances[5], outlook.chances[2] + 0.2);
   EXPECT_EQ(model.n_known(0), 600);
   EXPECT_EQ(model.n_known(1), 0) << "of the other model nothing is known";
+}
+
+// One is right where it is sure, the other where it is not.
+TEST(AcceptanceModel, AProbabilityMeansSomethingElseWithEachModel) {
+  AcceptanceModel learner;
+  RequestAcceptance request;
+  const TokenId right{1}, wrong{99};
+  const auto is_right = [](size_t model, bool is_sure) { return is_sure == (model == 0); };
+  const auto draft = [](size_t model, bool is_sure) {
+    return is_sure ? drafted(0.99, 0.99, model) : drafted(0.6, 0.6, model);
+  };
+  for (int i = 0; i < 400; ++i) {
+    const size_t model = i % 2;
+    const bool is_sure = i % 4 < 2;
+    AcceptanceModel::propose(draft(model, is_sure), request);
+    learner.observe({is_right(model, is_sure) ? &right : &wrong, 1}, request);
+  }
+  for (const size_t model : {0, 1}) {
+    for (const bool is_sure : {false, true}) {
+      const double chance = first_chance(learner, draft(model, is_sure), {});
+      if (is_right(model, is_sure)) {
+        EXPECT_GT(chance, 0.85) << model << is_sure;
+      } else {
+        EXPECT_LT(chance, 0.15) << model << is_sure;
+      }
+    }
+  }
+}
+
+TEST(AcceptanceModel, WhatIsKnownOtherwiseOfAModelCountsWhileLittleWasSeen) {
+  AcceptanceModel model;
+  RequestAcceptance request;
+  // With a second token beside the one that it drafted.
+  const auto tree = [](std::optional<double> agreement) {
+    ProposedTree proposed = drafted(0.5, 0.5);
+    proposed.tree.add(
+        {.token = TokenId{2}, .parent = kRoot, .probability = 0.2f, .proposers = model_bit(0)});
+    proposed.agreement = agreement;
+    return proposed;
+  };
+  const auto chances = [&](std::optional<double> agreement) {
+    std::vector<double> found;
+    model.estimate(tree(agreement), request, found);
+    return found;
+  };
+  EXPECT_GT(chances(0.98)[0], 0.85);
+  EXPECT_LT(chances({})[0], 0.7);
+  EXPECT_LT(chances(0.98)[2], chances({})[2]) << "the text takes one of them";
+  const TokenId wrong{99};
+  for (int i = 0; i < 300; ++i) {
+    AcceptanceModel::propose(tree(0.98), request);
+    model.observe({&wrong, 1}, request);
+  }
+  EXPECT_LT(chances(0.98)[0], 0.1);
 }
 
 // What one model is worth for a request says nothing of another.

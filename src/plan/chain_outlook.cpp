@@ -82,16 +82,19 @@ ChainRecord::ChainRecord() : chances_(kFirstChances) {
   }
 }
 
-ChainOutlook ChainRecord::outlook(double bias, std::optional<double> agreement) const {
-  if (agreement) {
-    double right = 0, all = 0;
-    for (const auto& counts : counts_) {
-      right = std::inner_product(counts.begin(), counts.end(), chances_.begin(), right);
-      all = std::accumulate(counts.begin(), counts.end(), all);
-    }
-    const double part = kTokensKnownOtherwise / (kTokensKnownOtherwise + n_seen());
-    bias += part * (logit(*agreement) - logit(right / all));
+double ChainRecord::known_otherwise(std::optional<double> agreement) const {
+  if (!agreement) return 0;
+  double right = 0, all = 0;
+  for (const auto& counts : counts_) {
+    right = std::inner_product(counts.begin(), counts.end(), chances_.begin(), right);
+    all = std::accumulate(counts.begin(), counts.end(), all);
   }
+  const double part = kTokensKnownOtherwise / (kTokensKnownOtherwise + n_seen());
+  return part * (logit(*agreement) - logit(right / all));
+}
+
+ChainOutlook ChainRecord::outlook(double bias, std::optional<double> agreement) const {
+  bias += known_otherwise(agreement);
   ChainOutlook outlook;
   for (size_t behind = 0; behind < kDraftedBehind; ++behind) {
     const auto& counts = counts_[behind];

@@ -41,9 +41,10 @@ class ChainRecord {
  public:
   ChainRecord();
 
-  // `bias` is a request's, in logits: its drafts do better or worse than others'. `agreement` is how
-  // often the model's tokens are right as far as that is known otherwise; it counts while few were seen
-  // here.
+  // How much likelier its tokens are right than those seen here say, in logits, if `agreement` is how
+  // often they are as far as that is known otherwise: it counts while few were seen.
+  double known_otherwise(std::optional<double> agreement) const;
+  // `bias` is a request's, in logits: its drafts do better or worse than others'.
   ChainOutlook outlook(double bias, std::optional<double> agreement = std::nullopt) const;
   // A token that the text could take, and whether it did.
   void observe(DraftedBehind behind, double probability, bool is_right);

@@ -14,7 +14,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 // Raised when the meaning of the numbers changes.
-constexpr int kVersion = 2;
+constexpr int kVersion = 3;
 
 std::filesystem::path file_of(const std::filesystem::path& folder, uint64_t key) {
   return folder / fmt::format("{:016x}.json", key);

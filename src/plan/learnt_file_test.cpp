@@ -3,6 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <iterator>
+#include <string>
+#include <string_view>
 
 #include "support/temp_dir.h"
 
@@ -22,13 +25,23 @@ TEST(LearntFile, KeepsNumbers) {
 
 TEST(LearntFile, ForgetsWhatIsDamaged) {
   const test::TempDir folder;
-  save_learnt(folder.file("."), 7, {.acceptance = {1}});
-  for (const char* text : {"", "{", "[]", "{\"version\":1}", "{\"version\":2,\"acceptance\":[1]}",
-                           "{\"version\":1,\"acceptance\":[1],\"models\":[]}",
-                           "{\"version\":2,\"acceptance\":[1],\"models\":[1]}",
-                           "{\"version\":2,\"acceptance\":[1,\"x\"],\"models\":[]}"}) {
-    std::ofstream(folder.file("0000000000000007.json")) << text;
-    EXPECT_TRUE(load_learnt(folder.file("."), 7).acceptance.empty()) << text;
+  const auto path = folder.file("0000000000000007.json");
+  const auto reads = [&](const std::string& text) {
+    std::ofstream(path) << text;
+    return !load_learnt(folder.file("."), 7).acceptance.empty();
+  };
+  save_learnt(folder.file("."), 7, {.acceptance = {1}, .models = {{1}}});
+  std::ifstream stream(path);
+  const std::string whole{std::istreambuf_iterator<char>(stream), {}};
+  ASSERT_TRUE(reads(whole));
+  const auto with = [&](const char* part, const char* other) {
+    std::string text = whole;
+    return text.replace(text.find(part), std::string_view(part).size(), other);
+  };
+  for (const std::string& text :
+       {std::string(), std::string("{"), std::string("[]"), with("version\":", "version\":9"),
+        with(",\"models\":[[1.0]]", ""), with("[[1.0]]", "[1]"), with("[1.0]", "[1,\"x\"]")}) {
+    EXPECT_FALSE(reads(text)) << text;
   }
 }
 

@@ -58,6 +58,7 @@ class ModelChoice::ChainRule final : public StoppingRule {
     if (compares()) request.proposed.clear();
     request.proposed.spine.clear();
     request.proposed.model = offer.model;
+    request.proposed.agreement = offer.plan.agreement;
   }
 
   bool goes_on(const DraftedToken& token) override {
