@@ -140,6 +140,24 @@ TEST_F(IntervalSelectors, KnapSpecGoesOnWithWhatItChoseBefore) {
   EXPECT_FALSE(other->begin(text)());
 }
 
+TEST_F(IntervalSelectors, KnapSpecKeepsWhatIsBetterThanAllItFinds) {
+  const WrittenText text(*executor_, 1.0f, 120);
+  // One branch: it finds nothing but the whole model.
+  const auto selector =
+      make_knapspec({.when = {.interval = 1, .share = 1}, .branches = 1}, {*executor_, costs_});
+  plan_after(*selector, text, 8);
+  EXPECT_EQ(selector->learnt(), LayerSet::full(kPlantedLayers));
+  selector->restore(test::without_planted());
+  plan_after(*selector, text, 8);
+  EXPECT_EQ(selector->learnt(), test::without_planted());
+  // What is worse goes: without the first layer, at the price of nearly the whole model.
+  LayerSet bad = LayerSet::full(kPlantedLayers);
+  for (const int block : {0, 1}) bad.set(BlockId{block}, false);
+  selector->restore(bad);
+  plan_after(*selector, text, 8);
+  EXPECT_EQ(selector->learnt(), LayerSet::full(kPlantedLayers));
+}
+
 TEST_F(IntervalSelectors, AttentionWeighsMoreBehindLongTexts) {
   Calibration costs = test::planted_costs();
   costs.curve = CostCurve({{.n_rows = 1, .seconds = 26, .seconds_per_token = 0.012}});

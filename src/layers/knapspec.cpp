@@ -86,9 +86,16 @@ class KnapSpecSelector final : public IntervalSelector {
       return value(Chosen(choice.layers, choice.agreement, n));
     });
     std::vector<KnapsackChoice> compared;
+    const auto compare = [&](const KnapsackChoice& choice) {
+      const bool is_new =
+          std::ranges::find(compared, choice.layers, &KnapsackChoice::layers) == compared.end();
+      if (is_new) compared.push_back(choice);
+    };
     if (options_.check > 0) compared = best_trades(choices);
-    if (std::ranges::find(compared, published->layers, &KnapsackChoice::layers) == compared.end()) {
-      compared.push_back(*published);
+    compare(*published);
+    // A few tokens may lead the programme astray: what was chosen before may be better.
+    if (options_.check > 0 && chosen_) {
+      compare({.layers = chosen_->layers, .agreement = chosen_->chance()});
     }
     AgreementWindow all{.request = &request,
                         .end = n_text,
