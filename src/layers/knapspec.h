@@ -8,11 +8,12 @@
 // choices.
 //
 // Where this differs from the published program: agreement on five verifications' tokens says
-// little (most sets have all of them right), so the best trades (knapsack.h), and the set chosen before,
-// are compared on the last `check` tokens, in windows as long as drafts are; drafts then count too, and change the
-// length of the next ones (`adapt`; without it drafts end where the drafter's threshold says so). The
-// programme is kept to `branches` branches of `window` tokens (0: no limit), and its time to a share of
-// the requests'. `cap` is the share of the weight that may be left out: the authors' is a half.
+// little (most sets have all of them right), so the best trades (knapsack.h), and the set chosen
+// before, are compared on the last `check` tokens, in windows as long as drafts are; drafts then count
+// too, and change the length of the next ones (`adapt`; without it drafts end where the drafter's
+// threshold says so). The programme is kept to `branches` branches of `window` tokens (0: no limit), and
+// its time to a share of the requests'. `cap` is the share of the weight that may be left out: the
+// authors' is a half.
 #pragma once
 
 #include <memory>
