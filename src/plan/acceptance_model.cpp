@@ -166,9 +166,8 @@ double AcceptanceModel::bias_of(const ProposedTree& proposed, int32_t index,
                                 const RequestAcceptance& request) const {
   if (proposed.tree[index].probability < 0) return request.text_bias_;
   const double bias = request.model_biases_[proposed.model];
-  const auto place = static_cast<size_t>(proposed.tree.depth(index)) - 1;
-  const bool is_drafted = place < proposed.spine.size() && proposed.spine[place] == index;
-  return is_drafted ? bias + chains_[proposed.model].known_otherwise(proposed.agreement) : bias;
+  if (!proposed.is_on_spine(index)) return bias;
+  return bias + chains_[proposed.model].known_otherwise(proposed.agreement);
 }
 
 // Against none of the siblings.
@@ -247,13 +246,16 @@ void AcceptanceModel::observe_children(TokenId token, RequestAcceptance& request
 
 // What could be expected of the spine's next token before it was drafted.
 void AcceptanceModel::observe_spine(TokenId token, RequestAcceptance& request) {
-  const auto& [tree, spine, model, agreement] = request.proposed_;
+  const ProposedTree& proposed = request.proposed_;
+  const DraftTree& tree = proposed.tree;
+  const bool is_first = request.at_ == kRoot;
+  if (!is_first && !proposed.is_on_spine(request.at_)) return;
   const auto at = static_cast<size_t>(tree.depth(request.at_));
-  if (at >= spine.size() || (at > 0 && spine[at - 1] != request.at_)) return;
-  const bool is_taken = tree[spine[at]].token == token;
+  if (at >= proposed.spine.size()) return;
+  const DraftNode& next = tree[proposed.spine[at]];
   const DraftedBehind behind =
-      at == 0 ? DraftedBehind::kText : behind_token(tree[spine[at - 1]].probability);
-  chains_[model].observe(behind, tree[spine[at]].probability, is_taken);
+      is_first ? DraftedBehind::kText : behind_token(tree[request.at_].probability);
+  chains_[proposed.model].observe(behind, next.probability, next.token == token);
 }
 
 std::vector<float> AcceptanceModel::learnt() const {

@@ -45,6 +45,10 @@ struct ProposedTree {
   // Of its tokens with the text, as far as that is known without having seen them here.
   std::optional<double> agreement = std::nullopt;
 
+  bool is_on_spine(int32_t node) const {
+    const auto depth = static_cast<size_t>(tree.depth(node));
+    return depth > 0 && depth <= spine.size() && spine[depth - 1] == node;
+  }
   void clear() {
     tree.clear();
     spine.clear();
@@ -68,7 +72,7 @@ class AcceptanceModel {
   // The chance that the text takes each node of all that is proposed.
   void estimate(const ProposedTree& proposed, const RequestAcceptance& request,
                 std::vector<double>& chances) const;
-  // What a model has yet to draft for the request; `agreement` as in ChainRecord::outlook().
+  // What a model has yet to draft for the request; `agreement` as in ChainRecord::known_otherwise().
   ChainOutlook outlook(size_t model, const RequestAcceptance& request,
                        std::optional<double> agreement = std::nullopt) const {
     return chains_[model].outlook(request.model_biases_[model], agreement);

@@ -39,8 +39,10 @@ TEST(LearntFile, ForgetsWhatIsDamaged) {
     return text.replace(text.find(part), std::string_view(part).size(), other);
   };
   for (const std::string& text :
-       {std::string(), std::string("{"), std::string("[]"), with("version\":", "version\":9"),
-        with(",\"models\":[[1.0]]", ""), with("[[1.0]]", "[1]"), with("[1.0]", "[1,\"x\"]")}) {
+       {std::string(), std::string("{"), std::string("[]"), std::string("{\"version\":1}"),
+        std::string("{\"version\":1,\"acceptance\":[1],\"models\":[]}"),
+        with("version\":", "version\":9"), with(",\"models\":[[1.0]]", ""), with("[[1.0]]", "[1]"),
+        with("[1.0]", "[1,\"x\"]")}) {
     EXPECT_FALSE(reads(text)) << text;
   }
 }
